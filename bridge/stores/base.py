@@ -1,0 +1,110 @@
+"""The port behind which everything lives that outlasts one message: keyed bytes with expiry, and logs.
+
+Sessions, pending calls, claims, stored results, question indexes and event logs are all records and logs
+of one `Store`. A store knows nothing of them: it is handed keys and bytes. It must not know the protocol.
+
+The contract (proved by `bridge.testing.check_store`, which runs for ours and for a user's):
+
+- Keys and log names are text without NUL, at most 512 bytes in UTF-8. Their parts are separated by `/`:
+  `session/anon/3f…` belongs to the families `session` and `session/anon`. Records and logs have separate name
+  spaces. Values are bytes.
+- Each method is atomic by itself, also against other processes on the same store.
+- A version is an integer > 0 that is never used twice for one key, even when the record was taken, expired
+  or written again in between: a writer that lost a race always learns it.
+- A record or log whose time is over is as if it had never been, at once, whether or not it has been swept.
+- A log's sequence numbers start at 1 and rise by 1; the oldest entries are trimmed past `max_entries`, and a
+  reader sees the gap: `Page.first_seq` is the oldest number still there.
+- A store that cannot be reached raises `StoreUnavailable` after having waited as long as it was told to, and
+  never answers "nothing there" instead.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+__all__ = ["LogEntry", "LogPage", "Record", "Store"]
+
+
+class Record(NamedTuple):
+    """A stored value with the version that a conditional `put` names."""
+
+    value: bytes
+    version: int
+
+
+class LogEntry(NamedTuple):
+    """One entry of a log, with its sequence number."""
+
+    seq: int
+    value: bytes
+
+
+class LogPage(NamedTuple):
+    """Some entries of a log, oldest first, and the oldest sequence number that is still there.
+
+    `first_seq` is one past the newest number ever used when no entry is left (1 for a log that never was).
+    """
+
+    entries: list[LogEntry]
+    first_seq: int
+
+
+class Store(Protocol):
+    """Keyed bytes with expiry, and logs to wait on. See the module's text for the contract."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may work on the same store."""
+        ...
+
+    @property
+    def durable(self) -> bool:
+        """Whether what is stored outlives this process."""
+        ...
+
+    async def get(self, key: str) -> Record | None:
+        """Return the record under `key`, or None."""
+        ...
+
+    async def put(
+        self, key: str, value: bytes, *, ttl_seconds: float | None, if_version: int | None = None
+    ) -> int | None:
+        """Write `value` under `key` and return its new version.
+
+        `ttl_seconds` is the time to live from now (None: for ever). With `if_version` the write happens only
+        where the record has that version (0: only where there is none); None is returned when it does not.
+        """
+        ...
+
+    async def take(self, key: str) -> bytes | None:
+        """Remove the record under `key` and return its value; of several takers one gets it."""
+        ...
+
+    async def append(self, log: str, value: bytes, *, ttl_seconds: float, max_entries: int) -> int:
+        """Append `value` to `log` and return its sequence number.
+
+        The log lives `ttl_seconds` from its newest entry; entries past `max_entries` are trimmed, oldest first.
+        """
+        ...
+
+    async def read(self, log: str, *, after: int = 0, limit: int = 100) -> LogPage:
+        """Return at most `limit` entries of `log` with a sequence number above `after`."""
+        ...
+
+    async def wait(self, logs: Mapping[str, int], timeout_seconds: float) -> set[str]:
+        """Wait until one of `logs` has an entry above the given number; return those that have.
+
+        What is already true counts at once. Empty when the time is over.
+        """
+        ...
+
+    async def scan(self, family: str, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return at most `limit` keys of records in `family` that sort after `after`, in order."""
+        ...
+
+    async def count(self, family: str) -> int:
+        """Return how many records `family` holds (over several nodes: nearly)."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections, files and tasks. What is stored stays."""
+        ...
