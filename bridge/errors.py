@@ -9,6 +9,7 @@
     ├── RemoteError                   the peer broke a rule
     │   └── ProtocolError             a message that is not what its revision says
     ├── StoreError
+    │   ├── StoreFull                 the store has no room left; nothing was written
     │   └── StoreUnavailable          the store cannot be reached; nothing is known of what it holds
     └── ToolError                     what a tool says to the model: a result with `isError`
 
@@ -26,6 +27,7 @@ __all__ = [
     "RemoteError",
     "ReplayError",
     "StoreError",
+    "StoreFull",
     "StoreUnavailable",
     "Suspended",
     "ToolError",
@@ -88,6 +90,10 @@ class ProtocolError(RemoteError):
 
 class StoreError(BridgeError):
     """A store failed."""
+
+
+class StoreFull(StoreError):
+    """The store has no room left: nothing was written, and nothing was evicted to make room."""
 
 
 class StoreUnavailable(StoreError):

@@ -1,0 +1,37 @@
+"""Where what outlasts one message is kept: the port, the stores, and `open_store`."""
+
+from bridge.errors import ConfigurationError
+from bridge.stores.base import LogEntry, LogPage, Record, Store
+from bridge.stores.memory import MemoryStore
+
+__all__ = ["LogEntry", "LogPage", "MemoryStore", "Record", "Store", "open_store"]
+
+
+def open_store(url: str) -> Store:
+    """Open the store that `url` names.
+
+    Args:
+        url: `memory`, `sqlite:///relative.db`, `sqlite:////absolute/path.db`, or the `redis://`, `rediss://` or
+            `unix://` URL of a Redis or Valkey server.
+
+    Raises:
+        ConfigurationError: the URL is none of these, or what it names cannot work.
+        MissingExtraError: it needs a package that is not installed.
+        StoreError: the file cannot be opened.
+    """
+    scheme, _, rest = url.partition("://")
+    if url == "memory":
+        return MemoryStore()
+    if scheme == "sqlite" and len(rest) > 1 and rest.startswith("/"):
+        from bridge.stores.sqlite import SqliteStore
+
+        return SqliteStore(rest[1:])
+    if scheme in ("redis", "rediss", "unix") and rest:
+        from bridge.stores.redis import RedisStore
+
+        return RedisStore(url)
+    given = f"{scheme}://…" if rest else url  # what follows may hold a password
+    raise ConfigurationError(
+        f"{given!r} names no store; expected 'memory', 'sqlite:///file.db', 'sqlite:////path/file.db'"
+        " or 'redis://host:6379/0' (also rediss:// and unix://)"
+    )

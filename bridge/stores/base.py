@@ -5,23 +5,29 @@ of one `Store`. A store knows nothing of them: it is handed keys and bytes. It m
 
 The contract (proved by `bridge.testing.check_store`, which runs for ours and for a user's):
 
-- Keys and log names are text without NUL, at most 512 bytes in UTF-8. Their parts are separated by `/`:
-  `session/anon/3f…` belongs to the families `session` and `session/anon`. Records and logs have separate name
-  spaces. Values are bytes.
+- Keys and log names are text without NUL and lone surrogates, at most 512 bytes in UTF-8; that is for the
+  caller to keep, a store need not check. Their parts are separated by `/`: `session/anon/3f…` belongs to the
+  families `session` and `session/anon` (a family is what stands before one of the key's `/`). Order of keys is
+  the order of their code points. Records and logs have separate name spaces. Values are bytes.
 - Each method is atomic by itself, also against other processes on the same store.
 - A version is an integer > 0 that is never used twice for one key, even when the record was taken, expired
-  or written again in between: a writer that lost a race always learns it.
-- A record or log whose time is over is as if it had never been, at once, whether or not it has been swept.
+  or written again in between: a writer that lost a race always learns it. Nothing is said of its order.
+- A record or log whose time is over is as if it had never been, at once, whether or not it has been swept. So
+  a log that was over starts again at 1: give a log more time than any of its readers may be away. A time to
+  live of 0 or less is over at once.
 - A log's sequence numbers start at 1 and rise by 1; the oldest entries are trimmed past `max_entries`, and a
-  reader sees the gap: `Page.first_seq` is the oldest number still there.
+  reader sees the gap: `LogPage.first_seq` is the oldest number still there.
 - A store that cannot be reached raises `StoreUnavailable` after having waited as long as it was told to, and
-  never answers "nothing there" instead.
+  never answers "nothing there" instead. A write that raised it may have happened or not; one that returned
+  happened once, and answers for itself (a conditional `put` that was sent twice does not lose to itself).
+- A store that has no room raises `StoreFull`, has written nothing, and evicts nothing.
+- A handle belongs to one event loop. A call that is cancelled leaves nothing behind but what it wrote.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-__all__ = ["LogEntry", "LogPage", "Record", "Store"]
+__all__ = ["LogEntry", "LogPage", "Record", "Store", "families_of"]
 
 
 class Record(NamedTuple):
@@ -48,6 +54,14 @@ class LogPage(NamedTuple):
     first_seq: int
 
 
+def families_of(key: str) -> Iterator[str]:
+    """Yield the families that `key` belongs to, the widest first."""
+    end = key.find("/")
+    while end >= 0:
+        yield key[:end]
+        end = key.find("/", end + 1)
+
+
 class Store(Protocol):
     """Keyed bytes with expiry, and logs to wait on. See the module's text for the contract."""
 
@@ -70,8 +84,9 @@ class Store(Protocol):
     ) -> int | None:
         """Write `value` under `key` and return its new version.
 
-        `ttl_seconds` is the time to live from now (None: for ever). With `if_version` the write happens only
-        where the record has that version (0: only where there is none); None is returned when it does not.
+        Value and time to live are replaced together; `ttl_seconds` is counted from now (None: for ever). With
+        `if_version` the write happens only where the record has that version (0: only where there is none);
+        None is returned when it does not.
         """
         ...
 
@@ -82,7 +97,8 @@ class Store(Protocol):
     async def append(self, log: str, value: bytes, *, ttl_seconds: float, max_entries: int) -> int:
         """Append `value` to `log` and return its sequence number.
 
-        The log lives `ttl_seconds` from its newest entry; entries past `max_entries` are trimmed, oldest first.
+        The log lives `ttl_seconds` from its newest entry; entries past `max_entries` (at least 1) are trimmed,
+        oldest first.
         """
         ...
 
@@ -93,7 +109,9 @@ class Store(Protocol):
     async def wait(self, logs: Mapping[str, int], timeout_seconds: float) -> set[str]:
         """Wait until one of `logs` has an entry above the given number; return those that have.
 
-        What is already true counts at once. Empty when the time is over.
+        What is already true counts at once, also with a timeout of 0. Empty when the time is over. An append
+        by any process wakes it. Where nothing could be known for as long as the store waits, it raises
+        StoreUnavailable instead of sleeping on.
         """
         ...
 

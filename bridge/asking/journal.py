@@ -1,0 +1,130 @@
+"""What a call knows so far: answers and recorded steps, replayed by where they were asked and never by position.
+
+A question's *path* is a digest of the questions asked before it in the same task, of its own message and schema,
+of its explicit key, and of how often just that has been asked there. A recorded answer is found by its path. So it
+is used only if every question before it in its task is the one that was recorded; after a changed question
+nothing recorded matches any more, which is how those answers are dropped. Steps are found by name and stay.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from bridge.asking.form import digest
+from bridge.asking.question import Question, Reply
+from bridge.errors import QuestionError
+from bridge.protocol.messages import Json
+
+__all__ = ["MAX_JOURNAL_BYTES", "ROOT", "Journal", "Replay"]
+
+ROOT: Final = ""
+"""The path before the first question of a task."""
+
+MAX_JOURNAL_BYTES: Final = 256 * 1024
+"""How much the answers and steps of one call may hold, encoded."""
+
+
+class Journal(msgspec.Struct):
+    """The answers and steps of one call, in the order in which they came.
+
+    Args:
+        asked: the key of each path, in the order of first asking.
+        replies: the recorded answer of each path that has one.
+        steps: the recorded result of each step, by name.
+    """
+
+    asked: dict[str, str] = {}
+    replies: dict[str, Reply] = {}
+    steps: dict[str, Any] = {}
+
+    def record(self, question: Question, reply: Reply) -> None:
+        """Keep the answer to a question."""
+        self.replies[question.path] = reply
+
+    def size(self) -> int:
+        """How many bytes the journal takes, encoded."""
+        return len(msgspec.msgpack.encode(self))
+
+
+class Replay:
+    """One run of a call against its journal: gives out what is recorded, notes what is not."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.open: dict[str, Question] = {}
+        """The questions of this run that have no answer, by key."""
+        self.stepped = False
+        """Whether this run has recorded a step that its journal did not have."""
+        self._times: dict[str, int] = {}
+        self._keys: set[str] = set()
+        self._open_digests: set[str] = set()
+        self._steps: set[str] = set()
+
+    def ask(
+        self, after: str, message: str, asked: Json | str, asked_digest: str, key: str | None
+    ) -> tuple[str, Question, Reply | None]:
+        """Ask one question.
+
+        Args:
+            after: the path of the question before it in its task, or `ROOT`.
+            message: the text for the user.
+            asked: the form's schema, or the URL to open.
+            asked_digest: the digest of that schema or URL.
+            key: the author's key, or None.
+
+        Returns:
+            The path to hand on as `after`, the question, and its recorded reply or None.
+
+        Raises:
+            QuestionError: one key for two questions, or two equal questions open at once.
+        """
+        question_digest = digest([message, asked_digest])
+        place = f"{after}/{key or ''}/{question_digest}"
+        times = self._times.get(place, 0)
+        if key is None and question_digest in self._open_digests:
+            raise QuestionError(f"two equal questions are open at once ({message!r}); give each a key=")
+        if key is not None and key in self._keys:
+            raise QuestionError(f"the key {key!r} names two questions of one call; give each its own key=")
+        self._times[place] = times + 1
+        path = digest([place, times])
+        wire_key = self._key(path, key)
+        self._keys.add(wire_key)
+        schema, url = (None, asked) if isinstance(asked, str) else (asked, None)
+        question = Question(key=wire_key, path=path, message=message, schema=schema, url=url)
+        reply = self.journal.replies.get(path)
+        if reply is None:
+            self.open[wire_key] = question
+            self._open_digests.add(question_digest)
+        return path, question, reply
+
+    def _key(self, path: str, key: str | None) -> str:
+        known = self.journal.asked.get(path)
+        if known is not None:
+            return known
+        taken = {name: path for path, name in self.journal.asked.items()}
+        if key is None:
+            number = len(taken) + 1
+            while f"elicitation-{number}" in taken:
+                number += 1
+            wire_key = f"elicitation-{number}"
+        else:
+            wire_key = key
+            # A keyed question whose text has changed since the last run: its old path gives the key up.
+            self.journal.asked.pop(taken.get(key, ""), None)
+        self.journal.asked[path] = wire_key
+        return wire_key
+
+    def enter_step(self, name: str) -> None:
+        """Note that a step is taken.
+
+        Raises:
+            QuestionError: one name for two steps of a run.
+        """
+        if name in self._steps:
+            raise QuestionError(f"the step {name!r} is taken twice in one call; give each its own name")
+        self._steps.add(name)
+
+    def record_step(self, name: str, result: Any) -> None:
+        """Keep a step's JSON result."""
+        self.stepped = True
+        self.journal.steps[name] = result

@@ -1,0 +1,227 @@
+"""The loop: run the call with its journal; it finishes, or stops at questions; a route gets them answered; go on.
+
+The only place where routes and upstreams meet. Routes differ in how answers come: in the same request (push), in
+the next one (rounds), by another tool (chat), or not at all (refuse). A route either records the answers, and the
+loop goes on, or says how the request ends.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from bridge.asking.journal import MAX_JOURNAL_BYTES, Journal
+from bridge.asking.question import Question
+from bridge.asking.routes import RouteName, choose
+from bridge.claims import AlreadyAnswered, Claims, Ending, Execution, Interrupted, Released
+from bridge.protocol.clients import ClientProfile
+from bridge.protocol.messages import INTERNAL_ERROR, Json
+from bridge.upstreams.base import Call, CallRequest, Failed, Finished, Outlet, Stopped, Upstream
+from bridge.upstreams.functions import error_result
+
+__all__ = ["MAX_ROUNDS", "Calls", "Client", "Exchange", "Round", "Route"]
+
+MAX_ROUNDS: Final = 10
+"""How often a call may be run again with new answers."""
+
+_log = logging.getLogger("bridge.calls")
+
+
+class Exchange(Protocol):
+    """One request and the way back to who made it, as a transport gives it to the loop."""
+
+    on_gone: Callable[[], None]
+    """What to do when the client has gone: by default the request is cancelled."""
+
+    on_delivered: Any
+    """What to do once the client has the reply: an async function, or None."""
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether messages can be sent before the reply."""
+        ...
+
+    async def send(self, message: Json) -> None:
+        """Send a message before the reply."""
+        ...
+
+    def cancel(self) -> None:
+        """End the request: nobody wants its reply any more."""
+        ...
+
+
+class Client(Protocol):
+    """Who made a request: the session of a legacy client, or what a modern request says of its client."""
+
+    @property
+    def profile(self) -> ClientProfile:
+        """What the client is."""
+        ...
+
+    @property
+    def unable(self) -> Mapping[str, str]:
+        """For each mode in which the client turned out not to be askable, why."""
+        ...
+
+
+class Round(msgspec.Struct):
+    """A call under way, with what its routes need to know.
+
+    Args:
+        client: who made the request.
+        call: what the upstream gets.
+        exchange: the request that is being answered.
+        number: how often the call was answered before.
+        call_id: names the call over all its rounds; empty until it first asks.
+    """
+
+    client: Client
+    call: Call
+    exchange: Exchange
+    number: int = 0
+    call_id: str = ""
+
+
+class Route(Protocol):
+    """One way in which a question takes to the user of a client."""
+
+    async def ask(self, current: Round, questions: list[Question]) -> Ending | None:
+        """Get questions answered.
+
+        Returns:
+            None when the answers are in the journal and the call can go on; otherwise how the request ends.
+        """
+        ...
+
+
+class Calls:
+    """Runs calls to their end.
+
+    Args:
+        upstream: what is wrapped.
+        claims: what makes a round run once.
+        routes: the way of each route name, for the clients of one era.
+        elicitation: whether asking is switched on.
+    """
+
+    def __init__(
+        self, upstream: Upstream, claims: Claims, routes: Mapping[RouteName, Route], *, elicitation: bool
+    ) -> None:
+        self._upstream = upstream
+        self._claims = claims
+        self._routes = routes
+        self._elicitation = elicitation
+
+    def begin(
+        self,
+        request: CallRequest,
+        client: Client,
+        outlet: Outlet,
+        exchange: Exchange,
+        journal: Journal | None = None,
+    ) -> Round:
+        """Make a call of a request, or of what is stored of one."""
+        route = choose(client.profile, "form", client.unable).route
+        known = Journal() if journal is None else journal
+        return Round(client, Call(request, client.profile, known, outlet, route, self._elicitation), exchange)
+
+    async def run(self, current: Round) -> Ending | Released:
+        """Run a call until it ends, or until its client has to be asked in another message.
+
+        Args:
+            current: the call; its journal gains what is answered meanwhile.
+        """
+        while True:
+            outcome = await self._upstream.run(current.call)
+            if not isinstance(outcome, Stopped):
+                return outcome
+            if outcome.invalid is not None:
+                if not outcome.stepped:
+                    return Released(outcome.invalid.text)
+                return Finished(error_result(outcome.invalid.text, "INVALID_INPUT"))
+            if (ended := _out_of_bounds(current)) is not None:
+                return ended
+            name, questions = _next(current.client, outcome.questions)
+            current.number += 1
+            ending = await self._routes[name].ask(current, questions)
+            if ending is not None:
+                return ending
+
+    async def resume(
+        self,
+        current: Round,
+        *,
+        round_id: str,
+        answers: str,
+        ttl_seconds: float,
+        unknown: Finished,
+        claimed: Callable[[], Awaitable[None]] | None = None,
+    ) -> Ending | Released:
+        """Run an answered round, once, whoever asks for it and however often.
+
+        Args:
+            current: the call, its journal holding the answers.
+            round_id: names the round.
+            answers: the digest of the answers.
+            ttl_seconds: for how long the round could be presented again.
+            unknown: what to say where the round was answered otherwise.
+            claimed: what to do once the round is claimed, before it runs.
+        """
+        exchange = current.exchange
+
+        def joined(execution: Execution, waits: bool) -> None:
+            def leave() -> None:
+                execution.leave()
+                if waits:
+                    exchange.cancel()
+
+            exchange.on_gone = leave
+
+        async def run() -> Ending | Released:
+            if claimed is not None:
+                await claimed()
+            return await self.run(current)
+
+        ending = await self._claims.once(
+            round_id,
+            answers,
+            run,
+            ttl_seconds=ttl_seconds,
+            repeatable=await self._is_repeatable(current.call.request),
+            joined=joined,
+        )
+        if isinstance(ending, AlreadyAnswered):
+            return unknown
+        if isinstance(ending, Interrupted):
+            text = f"The call of {current.call.request.target} was interrupted. It may have partly run, "
+            return Finished(error_result(text + "and it was not run again.", "INTERRUPTED"))
+        return ending
+
+    async def _is_repeatable(self, request: CallRequest) -> bool:
+        """Whether the tool says that running it twice does no harm."""
+        definition = await self._upstream.tool(request.target) if request.method == "tools/call" else None
+        annotations = {} if definition is None else definition.get("annotations", {})
+        return annotations.get("readOnlyHint") is True or annotations.get("idempotentHint") is True
+
+
+def _out_of_bounds(current: Round) -> Ending | None:
+    target = current.call.request.target
+    if current.number >= MAX_ROUNDS:
+        text = (
+            f"Too many input rounds: {target} was answered {MAX_ROUNDS} times and asks again. "
+            "A tool must ask the same questions, in the same words, each time it runs."
+        )
+        _log.error("%s", text)
+        return Finished(error_result(text))
+    if current.call.journal.size() > MAX_JOURNAL_BYTES:
+        _log.error("the answers and steps of %s take more than %d bytes", target, MAX_JOURNAL_BYTES)
+        return Failed(INTERNAL_ERROR, f"The answers and steps of {target} take more than {MAX_JOURNAL_BYTES} bytes")
+    return None
+
+
+def _next(client: Client, questions: list[Question]) -> tuple[RouteName, list[Question]]:
+    """The questions that are asked now: those whose route is that of the first; a refusal comes before all."""
+    routes = [choose(client.profile, question.mode, client.unable).route for question in questions]
+    name = RouteName.REFUSE if RouteName.REFUSE in routes else routes[0]
+    return name, [question for question, route in zip(questions, routes, strict=True) if route is name]

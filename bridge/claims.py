@@ -1,0 +1,201 @@
+"""A round that was answered runs at most once, on whatever node its answers arrive and however often.
+
+The answered round is claimed in the store before it runs. Who comes later with the same answers gets the same
+ending: while the round runs by waiting for it, afterwards from the store. Who comes with other answers learns that
+it was answered. A round that was cut off is never silently run again. This module knows no route and no revision.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal, TypeAlias
+
+import anyio
+import msgspec
+
+from bridge.node import LEASE_SECONDS, Node
+from bridge.protocol.messages import encode
+from bridge.upstreams.base import Failed, Finished
+
+__all__ = [
+    "RESULT_SECONDS",
+    "AlreadyAnswered",
+    "Claims",
+    "Ending",
+    "Execution",
+    "InputRequired",
+    "Interrupted",
+    "Released",
+]
+
+RESULT_SECONDS: Final = 600.0
+"""How long the ending of a round is kept for who sends the same answers again."""
+
+_MAX_RESULT_BYTES: Final = 1024 * 1024
+_log = logging.getLogger("bridge.claims")
+
+
+class InputRequired(msgspec.Struct, frozen=True, tag=True):
+    """The call wants more answers: what a modern client gets. Never a legacy one."""
+
+    result: dict[str, object]
+
+
+Ending: TypeAlias = Finished | Failed | InputRequired
+"""How a request for a call ends, before it is shaped for its client."""
+
+
+class Released(msgspec.Struct, frozen=True):
+    """The round did not get past its question, for this reason, so that it can be answered again."""
+
+    reason: str
+
+
+class AlreadyAnswered(msgspec.Struct, frozen=True):
+    """The round was answered otherwise, or so long ago that its ending is not kept any more."""
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """The round began to run and was cut off. It may have partly run, and is not run again."""
+
+
+class _Claim(msgspec.Struct, frozen=True, array_like=True):
+    answers: str
+    node: str
+    state: Literal["running", "done", "interrupted"]
+
+
+class Execution:
+    """A claimed round that this process runs, or waits for, with everybody who wants its ending."""
+
+    def __init__(self, answers: str) -> None:
+        self.answers = answers
+        self.waiters = 1
+        self.scope = anyio.CancelScope()
+        self.over = anyio.Event()
+        self.ending: Ending | Released | AlreadyAnswered | Interrupted = Interrupted()
+
+    def leave(self) -> None:
+        """One of those who wait has gone. When the last has, the round is cancelled."""
+        self.waiters -= 1
+        if self.waiters <= 0:
+            self.scope.cancel()
+
+
+class Claims:
+    """Runs rounds once.
+
+    Args:
+        node: this process, and its store.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._store = node.store
+        self._running: dict[str, Execution] = {}
+
+    async def once(
+        self,
+        round_id: str,
+        answers: str,
+        run: Callable[[], Awaitable[Ending | Released]],
+        *,
+        ttl_seconds: float,
+        repeatable: bool,
+        joined: Callable[[Execution, bool], None],
+    ) -> Ending | Released | AlreadyAnswered | Interrupted:
+        """Run an answered round, or find out how it ended.
+
+        Args:
+            round_id: names the round; random, so that nobody can guess one.
+            answers: the digest of the answers.
+            run: runs the round. `Released` says that it did not get past its question: the claim is given up.
+            ttl_seconds: how long the claim is kept; longer than anybody can present the round again.
+            repeatable: whether a round that was cut off may be run again (the tool only reads, or is idempotent).
+            joined: told of the execution that this waiter is part of, so that it can leave, and whether it only waits.
+
+        Returns:
+            The ending, the same for everybody with the same answers.
+        """
+        running = self._running.get(round_id)
+        if running is not None:
+            if running.answers != answers:
+                return AlreadyAnswered()
+            running.waiters += 1
+            joined(running, True)
+            await running.over.wait()
+            return running.ending
+        execution = self._running[round_id] = Execution(answers)
+        joined(execution, False)
+        try:
+            with execution.scope:
+                execution.ending = await self._claimed(round_id, answers, run, ttl_seconds, repeatable)
+        finally:
+            del self._running[round_id]
+            execution.over.set()
+        return execution.ending
+
+    async def _claimed(
+        self,
+        round_id: str,
+        answers: str,
+        run: Callable[[], Awaitable[Ending | Released]],
+        ttl_seconds: float,
+        repeatable: bool,
+    ) -> Ending | Released | AlreadyAnswered | Interrupted:
+        key = f"claim/{round_id}"
+        mine = encode(_Claim(answers, self._node.id, "running"))
+        version = await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=0)
+        while version is None:
+            record = await self._store.get(key)
+            if record is None:
+                version = await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=0)
+                continue
+            claim = _claim_decoder.decode(record.value)
+            if claim.answers != answers:
+                return AlreadyAnswered()
+            if claim.state == "done":
+                return await self._stored(round_id)
+            if claim.state == "running" and claim.node != self._node.id and await self._node.is_alive(claim.node):
+                await self._store.wait({f"over/{round_id}": 0}, LEASE_SECONDS)
+                continue
+            # Cut off: its node is lost, or it was cancelled there.
+            if not repeatable:
+                return Interrupted()
+            version = await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=record.version)
+        return await self._run(round_id, answers, run, ttl_seconds)
+
+    async def _run(
+        self, round_id: str, answers: str, run: Callable[[], Awaitable[Ending | Released]], ttl_seconds: float
+    ) -> Ending | Released:
+        key = f"claim/{round_id}"
+        ending: Ending | Released | None = None
+        try:
+            ending = await run()
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(LEASE_SECONDS):
+                if isinstance(ending, Released):
+                    await self._store.take(key)
+                else:
+                    state: Literal["done", "interrupted"] = "interrupted" if ending is None else "done"
+                    if ending is not None:
+                        await self._keep(round_id, ending)
+                    done = encode(_Claim(answers, self._node.id, state))
+                    await self._store.put(key, done, ttl_seconds=ttl_seconds)
+                if self._store.shared:
+                    await self._store.append(f"over/{round_id}", b"", ttl_seconds=RESULT_SECONDS, max_entries=1)
+        return ending
+
+    async def _keep(self, round_id: str, ending: Ending) -> None:
+        value = encode(ending)
+        if len(value) > _MAX_RESULT_BYTES:
+            _log.info("the ending of round %s is too large to be kept for who asks again", round_id)
+            return
+        await self._store.put(f"result/{round_id}", value, ttl_seconds=RESULT_SECONDS)
+
+    async def _stored(self, round_id: str) -> Ending | AlreadyAnswered:
+        record = await self._store.get(f"result/{round_id}")
+        return AlreadyAnswered() if record is None else _ending_decoder.decode(record.value)
+
+
+_claim_decoder: Final = msgspec.json.Decoder(_Claim)
+_ending_decoder: Final[msgspec.json.Decoder[Ending]] = msgspec.json.Decoder(Ending)

@@ -1,0 +1,147 @@
+"""One running process of the bridge: its identity, its lease, its tasks, and its one timer.
+
+A node owns every task that is not a request's own. It knows nothing of what the tasks do.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bridge.errors import StoreError
+from bridge.stores.base import Store
+
+__all__ = ["LEASE_SECONDS", "Node", "Watched"]
+
+LEASE_SECONDS: Final = 5.0
+"""A node whose lease is older than this is lost."""
+
+_HEARTBEAT_SECONDS: Final = 1.5
+_PULSE_SECONDS: Final = 0.1
+_log = logging.getLogger("bridge.node")
+
+
+class Watched(Protocol):
+    """A request under way. Most are over before the first pulse reaches them, and cost no task."""
+
+    async def watch(self) -> None:
+        """Look after the request from now on, until it is over."""
+        ...
+
+
+class Node:
+    """The owner of a process's tasks.
+
+    Args:
+        store: where its lease stands, for others to see that it lives.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.id = secrets.token_hex(8)
+        self.store = store
+        self._host: asyncio.Task[None] | None = None
+        self._ready: asyncio.Event | None = None
+        self._tasks: TaskGroup | None = None
+        self._young: dict[Watched, None] = {}
+        self._stirred: anyio.Event | None = None
+        self.closing = anyio.Event()
+        """Set when the node begins to shut down: streams end, so that their clients go elsewhere."""
+
+    @property
+    def running(self) -> bool:
+        """Whether tasks can be started."""
+        return self._tasks is not None
+
+    async def start(self) -> None:
+        """Begin, once. An app that is mounted in another gets no lifespan, so the first request may come here."""
+        if self._ready is None:
+            self._ready = asyncio.Event()
+            self.closing = anyio.Event()
+            # The one bare task: nobody above could own a task group that has to outlive this request.
+            self._host = asyncio.create_task(self._serve(self._ready), name=f"bridge node {self.id}")
+        await self._ready.wait()
+
+    async def stop(self) -> None:
+        """End every task of the node and give up its lease."""
+        host, self._host = self._host, None
+        if host is None:
+            return
+        self.closing.set()
+        if self._tasks is not None:
+            self._tasks.cancel_scope.cancel()
+        await host
+        self._ready = None
+        if self.store.shared:
+            try:
+                await self.store.take(f"node/{self.id}")
+            except StoreError:
+                _log.warning("the store is away; the lease of node %s runs out by itself", self.id)
+
+    def spawn(self, run: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        """Start a task that ends with the node. What it raises is logged and ends nothing else."""
+        if self._tasks is None:
+            raise RuntimeError("the node is not running")
+        self._tasks.start_soon(_guarded, run, args)
+
+    def watch(self, request: Watched) -> None:
+        """Have `request.watch()` run if the request is still there at a pulse to come."""
+        self._young[request] = None
+        if self._stirred is not None:
+            self._stirred.set()
+            self._stirred = None
+
+    def forget(self, request: Watched) -> None:
+        """The request is over."""
+        self._young.pop(request, None)
+
+    async def is_alive(self, node: str) -> bool:
+        """Whether a node still holds its lease."""
+        return node == self.id or await self.store.get(f"node/{node}") is not None
+
+    async def _serve(self, ready: asyncio.Event) -> None:
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                if self.store.shared:
+                    await self._renew()
+                    tasks.start_soon(self._heartbeat)
+                tasks.start_soon(self._pulse)
+                ready.set()
+        finally:
+            self._tasks = None
+            ready.set()
+
+    async def _pulse(self) -> None:
+        """Every request that was there a pulse ago gets a task of its own."""
+        while True:
+            if not self._young:
+                self._stirred = anyio.Event()
+                await self._stirred.wait()
+            seen = list(self._young)
+            await anyio.sleep(_PULSE_SECONDS)
+            for request in seen:
+                if request in self._young:
+                    del self._young[request]
+                    self.spawn(request.watch)
+
+    async def _heartbeat(self) -> None:
+        while True:
+            await anyio.sleep(_HEARTBEAT_SECONDS)
+            try:
+                await self._renew()
+            except StoreError as error:
+                _log.warning("node %s could not renew its lease: %s", self.id, error)
+
+    async def _renew(self) -> None:
+        await self.store.put(f"node/{self.id}", b"", ttl_seconds=LEASE_SECONDS)
+
+
+async def _guarded(run: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+    try:
+        await run(*args)
+    except Exception:
+        _log.exception("a task of the node failed")

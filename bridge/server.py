@@ -1,0 +1,72 @@
+"""What a server says of itself, and how it is set up: frozen, and handed to whoever needs it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from bridge.protocol.clients import Principal
+from bridge.protocol.messages import Json
+from bridge.routes.push import PushLimits
+from bridge.sessions import SessionLimits
+
+__all__ = ["Authenticate", "Denied", "Options", "ServerInfo"]
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """A refusal by `authenticate`.
+
+    Args:
+        status: 401 (with `challenge`) or 403.
+        challenge: the `WWW-Authenticate` header.
+        message: a text for people.
+    """
+
+    status: Literal[401, 403] = 401
+    challenge: str = "Bearer"
+    message: str = "Authentication is required"
+
+
+Authenticate: TypeAlias = Callable[
+    [Mapping[str, Any]], Principal | None | Denied | Awaitable[Principal | None | Denied]
+]
+"""From an ASGI scope to who is behind it: a principal, None for nobody in particular, or a refusal."""
+
+
+class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server says of itself, as the newest revision has it."""
+
+    info: Json
+    instructions: str | None = None
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a bridge is set up.
+
+    Args:
+        elicitation: whether tools may ask.
+        fallback: how clients are asked that show no form: `result` (through the chat) or `off`.
+        sessions: how long legacy sessions live, how many there may be.
+        push: how long a pushed question waits.
+        round_seconds: how long a modern round can be answered.
+        pending_seconds: how long a call waits for a chat answer; None: 1 h in memory, else 24 h.
+        grace_seconds: how long a legacy call goes on whose client has gone.
+        allowed_hosts: values of `Host` that are served, besides loopback names; `*` for any.
+        allowed_origins: values of `Origin` that are served, besides loopback ones; `*` for any.
+        list_ttl_seconds: how long modern clients may keep a list.
+        authenticate: who is behind a request.
+        threads: how many synchronous tools may run at once.
+    """
+
+    elicitation: bool = False
+    fallback: Literal["result", "off"] = "result"
+    sessions: SessionLimits = SessionLimits()
+    push: PushLimits = PushLimits()
+    round_seconds: float = 3600.0
+    pending_seconds: float | None = None
+    grace_seconds: float = 60.0
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    list_ttl_seconds: float = 60.0
+    authenticate: Authenticate | None = None
+    threads: int = 40

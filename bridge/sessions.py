@@ -1,0 +1,377 @@
+"""Legacy sessions: records in the store, not tasks. Any node can serve any message of a session.
+
+A session is a record under a key that holds its principal, so that another principal's session is just not there.
+What comes in for a call that waits (an answer, a stream that was opened again, the end) goes into one log for each
+session; what goes out on a stream goes into one log for each stream, so that it can be replayed. The node keeps
+a bounded number of records decoded; other nodes' changes reach it through a log.
+"""
+
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from bridge.asking.form import digest
+from bridge.node import Node
+from bridge.protocol.clients import ClientProfile, Principal
+from bridge.protocol.messages import Json, RequestId, Response, encode, notification
+from bridge.protocol.revisions import LEGACY, negotiate
+from bridge.stores.base import LogPage
+
+__all__ = ["Entry", "Running", "Session", "SessionLimits", "SessionRecord", "Sessions", "TooManySessions"]
+
+_TOUCH_SECONDS: Final = 60.0
+_LOG_SECONDS: Final = 1800.0
+_LOG_ENTRIES: Final = 1000
+_CACHED: Final = 2048
+_CHANGES: Final = "sessions"
+_log = logging.getLogger("bridge.sessions")
+
+
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long sessions live and how many there may be.
+
+    Args:
+        idle_seconds: after its last message; None: 30 min in a store that dies with the process, else 7 days.
+        in_all: how many sessions there may be.
+        per_principal: how many one authenticated principal may have.
+    """
+
+    idle_seconds: float | None = None
+    in_all: int = 100_000
+    per_principal: int = 10_000
+
+
+class SessionRecord(msgspec.Struct, kw_only=True):
+    """What is stored of a session.
+
+    Args:
+        revision: the negotiated revision's name.
+        params: all of `initialize`'s params, unknown fields too.
+        principal: who opened it.
+        initialized: whether `notifications/initialized` has come.
+        log_level: what `logging/setLevel` said.
+        subscriptions: the resources that the client subscribed to.
+        unable: for each mode in which the client turned out not to be askable, why.
+        fallback: whether the fallback tool is listed although the client declares forms.
+        widened: whether tools were listed since then, with output schemas that allow the pending form.
+        open_until: until when a question is open, in seconds since the epoch.
+    """
+
+    revision: str
+    params: Json
+    principal: Principal
+    initialized: bool = False
+    log_level: str | None = None
+    subscriptions: list[str] = []
+    unable: dict[str, str] = {}
+    fallback: bool = False
+    widened: bool = False
+    open_until: float = 0.0
+
+
+class Entry(msgspec.Struct, array_like=True):
+    """One thing that came in for a session: `answer`, `attached`, `detached`, `get`, `changed` or `ended`."""
+
+    kind: str
+    name: str = ""
+    result: Any = None
+    error: Any = None
+
+
+class TooManySessions(Exception):
+    """`initialize` was refused because a limit is reached."""
+
+
+class Running(Protocol):
+    """A request of a session that this node has under way."""
+
+    def cancel(self) -> None:
+        """End it: its session is over, or its client cancelled it."""
+        ...
+
+
+class Session:
+    """A session as this node holds it."""
+
+    __slots__ = ("heard", "id", "key", "profile", "record", "running", "touched_at", "version")
+
+    def __init__(self, session_id: str, key: str, record: SessionRecord, version: int, now: float) -> None:
+        self.id = session_id
+        self.key = key
+        self.running: dict[RequestId, Running] = {}
+        self.touched_at = now
+        self.heard = 0
+        """The newest position in its incoming log that this node has seen: what is asked later is answered later."""
+        self.load(record, version)
+
+    def load(self, record: SessionRecord, version: int) -> None:
+        """Take over what is stored."""
+        self.record = record
+        self.version = version
+        capabilities, info = record.params.get("capabilities"), record.params.get("clientInfo")
+        self.profile = ClientProfile(
+            LEGACY[record.revision],
+            capabilities if isinstance(capabilities, dict) else {},
+            info if isinstance(info, dict) else {},
+            record.principal,
+        )
+
+    @property
+    def unable(self) -> dict[str, str]:
+        """For each mode in which the client turned out not to be askable, why."""
+        return self.record.unable
+
+    @property
+    def incoming(self) -> str:
+        """The log of what comes in for calls that wait."""
+        return f"in/{self.id}"
+
+    def outgoing(self, stream: str) -> str:
+        """The log of what went out on one stream."""
+        return f"out/{self.id}/{stream}"
+
+
+class Sessions:
+    """Opens, finds, changes and ends sessions.
+
+    Args:
+        node: the process, and its store.
+        limits: how long, how many.
+        clock: seconds, rising.
+    """
+
+    def __init__(self, node: Node, limits: SessionLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._node = node
+        self._store = node.store
+        self._limits = limits
+        self._clock = clock
+        self._cache: OrderedDict[str, Session] = OrderedDict()
+        default = 7 * 86400.0 if self._store.durable else 1800.0
+        self.idle_seconds = default if limits.idle_seconds is None else limits.idle_seconds
+
+    async def start(self) -> None:
+        """Begin to hear of other nodes' changes."""
+        if self._store.shared:
+            self._node.spawn(self._follow_changes)
+
+    async def open(self, params: Json, principal: Principal) -> Session:
+        """Open a session for an `initialize`.
+
+        Raises:
+            TooManySessions: a limit is reached.
+        """
+        family = _family(principal)
+        if await self._store.count("session") >= self._limits.in_all:
+            raise TooManySessions(f"this server serves at most {self._limits.in_all} sessions")
+        if principal.name and await self._store.count(family) >= self._limits.per_principal:
+            raise TooManySessions(f"one principal may have at most {self._limits.per_principal} sessions")
+        record = SessionRecord(
+            revision=negotiate(params.get("protocolVersion")).name, params=params, principal=principal
+        )
+        session_id = secrets.token_urlsafe(24)
+        key = f"{family}/{session_id}"
+        version = await self._store.put(key, encode(record), ttl_seconds=self.idle_seconds, if_version=0)
+        assert version is not None
+        return self._keep(Session(session_id, key, record, version, self._clock()))
+
+    async def find(self, session_id: str, principal: Principal) -> Session | None:
+        """Return the session of that id if it is this principal's; None otherwise, whatever the reason."""
+        key = f"{_family(principal)}/{session_id}"
+        now = self._clock()
+        session = self._cache.get(key)
+        if session is not None and now - session.touched_at < _TOUCH_SECONDS:
+            return session
+        if session is None and not _plausible(session_id):
+            return None
+        return await self._load(session_id, key, now)
+
+    async def _load(self, session_id: str, key: str, now: float) -> Session | None:
+        stored = await self._store.get(key)
+        if stored is None:
+            self._cache.pop(key, None)
+            return None
+        record = _record_decoder.decode(stored.value)
+        session = self._cache.get(key)
+        if session is None:
+            session = self._keep(Session(session_id, key, record, stored.version, now))
+        else:
+            session.load(record, stored.version)
+        await self._touch(session, stored.value, now)
+        return session
+
+    async def touch(self, session: Session) -> None:
+        """Keep a session that has something under way from going idle."""
+        now = self._clock()
+        if now - session.touched_at >= _TOUCH_SECONDS:
+            await self._load(session.id, session.key, now)
+
+    async def _touch(self, session: Session, value: bytes, now: float) -> None:
+        ttl = self._ttl(session.record)
+        version = await self._store.put(session.key, value, ttl_seconds=ttl, if_version=session.version)
+        if version is not None:
+            session.version = version
+            session.touched_at = now
+
+    def _ttl(self, record: SessionRecord) -> float:
+        """A session with a question open does not go idle before the question does."""
+        return max(self.idle_seconds, record.open_until - time.time())
+
+    async def keep_until(self, session: Session, moment: float) -> None:
+        """Let a session live at least until then (seconds since the epoch): it has a question open."""
+        if moment > max(time.time() + self.idle_seconds, session.record.open_until):
+            await self.change(session, lambda record: setattr(record, "open_until", moment))
+
+    async def change(self, session: Session, alter: Callable[[SessionRecord], None]) -> None:
+        """Alter a session's record, against every other writer, and tell the other nodes."""
+        while True:
+            stored = await self._store.get(session.key)
+            if stored is None:
+                return
+            record = _record_decoder.decode(stored.value)
+            alter(record)
+            version = await self._store.put(
+                session.key, encode(record), ttl_seconds=self._ttl(record), if_version=stored.version
+            )
+            if version is not None:
+                break
+        session.load(record, version)
+        session.touched_at = self._clock()
+        await self._announce(session)
+        await self.tell(session, Entry("changed"))
+
+    async def end(self, session: Session) -> None:
+        """End a session: its record goes, its calls are cancelled, here and on other nodes."""
+        await self._store.take(session.key)
+        self._cache.pop(session.key, None)
+        await self.tell(session, Entry("ended"))
+        for running in list(session.running.values()):
+            running.cancel()
+        await self._announce(session)
+
+    async def tell(self, session: Session, entry: Entry) -> int:
+        """Put something into the log of what comes in; return its position."""
+        return await self._store.append(
+            session.incoming, msgspec.msgpack.encode(entry), ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES
+        )
+
+    async def hear(self, session: Session, after: int, timeout_seconds: float) -> tuple[list[Entry], int]:
+        """Wait for what comes in after a position; return it and the new position. Empty when the time is over."""
+        log = session.incoming
+        page = await self._store.read(log, after=after)
+        if not page.entries and await self._store.wait({log: after}, timeout_seconds):
+            page = await self._store.read(log, after=after)
+        if not page.entries:
+            return [], after
+        newest = page.entries[-1].seq
+        session.heard = max(session.heard, newest)
+        return [_entry_decoder.decode(entry.value) for entry in page.entries], newest
+
+    async def expect_answer(self, session: Session, question_id: str, ttl_seconds: float) -> None:
+        """Note that a question with this id is open."""
+        await self._store.put(f"ask/{session.id}/{question_id}", b"", ttl_seconds=ttl_seconds)
+
+    async def forget_answer(self, session: Session, question_id: str) -> None:
+        """The question is not open any more; a late answer is dropped."""
+        await self._store.take(f"ask/{session.id}/{question_id}")
+
+    async def answer(self, session: Session, response: Response) -> None:
+        """Hand a client's answer to the call that asked. An answer to nothing that is open is dropped."""
+        if not isinstance(response.id, str) or not _plausible(response.id):
+            return
+        if await self._store.take(f"ask/{session.id}/{response.id}") is None:
+            _log.info("an answer to no open question was dropped: %s", response.id)
+            return
+        result = None if response.result is msgspec.UNSET else response.result
+        error = None if response.error is msgspec.UNSET else response.error
+        await self.tell(session, Entry("answer", response.id, result, error))
+
+    async def publish(self, session: Session, stream: str, message: bytes) -> int:
+        """Keep an event of a stream for replay; return its sequence number."""
+        return await self._store.append(
+            session.outgoing(stream), message, ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES
+        )
+
+    async def replay(self, session: Session, stream: str, after: int) -> LogPage:
+        """Read a stream's events after a position."""
+        return await self._store.read(session.outgoing(stream), after=after)
+
+    async def wait(self, positions: dict[str, int], timeout_seconds: float) -> set[str]:
+        """Wait until one of the logs has something after its position."""
+        return await self._store.wait(positions, timeout_seconds)
+
+    async def notify(self, session: Session, method: str) -> None:
+        """Send a notification that belongs to no call: on the standalone stream."""
+        await self.publish(session, "get", encode(notification(method)))
+
+    async def cursor(self, session: Session, position: int | None = None) -> int:
+        """Read, or set, how far the standalone stream has been delivered."""
+        key = f"cursor/{session.id}"
+        if position is not None:
+            await self._store.put(key, str(position).encode(), ttl_seconds=_LOG_SECONDS)
+            return position
+        stored = await self._store.get(key)
+        return 0 if stored is None else int(stored.value)
+
+    def known(self) -> Iterable[Session]:
+        """The sessions that this node holds decoded."""
+        return self._cache.values()
+
+    def _keep(self, session: Session) -> Session:
+        self._cache[session.key] = session
+        while len(self._cache) > _CACHED:
+            key, oldest = next(iter(self._cache.items()))
+            if oldest.running:
+                self._cache.move_to_end(key)
+                break
+            del self._cache[key]
+        return session
+
+    async def _announce(self, session: Session) -> None:
+        if self._store.shared:
+            value = f"{self._node.id} {session.key}".encode()
+            await self._store.append(_CHANGES, value, ttl_seconds=_LOG_SECONDS, max_entries=10_000)
+
+    async def _follow_changes(self) -> None:
+        """Reload what another node has changed. After a gap everything is looked up again."""
+        position = 0
+        while True:
+            page = await self._store.read(_CHANGES, after=position, limit=1000)
+            if page.first_seq > position + 1:
+                for session in self._cache.values():
+                    session.touched_at = float("-inf")
+            for entry in page.entries:
+                node, _, key = entry.value.decode().partition(" ")
+                if node != self._node.id and key in self._cache:
+                    await self.refresh(self._cache[key])
+                position = entry.seq
+            if not page.entries:
+                position = max(position, page.first_seq - 1)
+                await self._store.wait({_CHANGES: position}, 30.0)
+
+    async def refresh(self, session: Session) -> None:
+        """Read again what is stored of a session; where it has ended, cancel what this node runs for it."""
+        stored = await self._store.get(session.key)
+        if stored is not None:
+            session.load(_record_decoder.decode(stored.value), stored.version)
+            return
+        self._cache.pop(session.key, None)
+        for running in list(session.running.values()):
+            running.cancel()
+
+
+_record_decoder: Final = msgspec.json.Decoder(SessionRecord)
+_entry_decoder: Final = msgspec.msgpack.Decoder(Entry)
+
+
+def _family(principal: Principal) -> str:
+    return f"session/{digest(principal.name)}" if principal.name else "session/anonymous"
+
+
+def _plausible(identity: str) -> bool:
+    """Whether a text can be an id of ours: a client's text must not become any key."""
+    return 8 <= len(identity) <= 64 and identity.isascii() and identity.replace("-", "").replace("_", "").isalnum()

@@ -1,0 +1,491 @@
+"""For tests of tools that ask: an in-process client of any revision, and the checks for stores of one's own.
+
+    async with connect(bridge, revision="2025-06-18") as mcp:
+        mcp.on_elicitation(lambda request: accept({"confirm": True}))
+        result = await mcp.tools.call("close_ticket", {"id": "T-1"})
+
+The same test runs unchanged for a client that gets rounds, one that is pushed questions, and one that can only chat:
+for that one the handler is driven through the fallback tool.
+"""
+
+import inspect
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from bridge.app import Application, Bridge
+from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
+from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
+from bridge.protocol.messages import Json, encode
+from bridge.protocol.revisions import MODERN, REVISIONS, Era
+from bridge.stores.check import check_store
+from bridge.upstreams.functions import CODE_KEY
+
+__all__ = [
+    "Asked",
+    "CallResult",
+    "Client",
+    "HttpReply",
+    "RpcError",
+    "accept",
+    "cancel",
+    "check_store",
+    "connect",
+    "decline",
+]
+
+_MAX_QUESTIONS: Final = 64
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A question, as a handler gets it.
+
+    Args:
+        message: the text for the user.
+        schema: the form that was asked, as this client was shown it; empty in URL mode.
+        url: the page to open; None in form mode.
+        params: all of what was asked.
+    """
+
+    message: str
+    schema: Json
+    url: str | None
+    params: Json
+
+
+def accept(content: Mapping[str, Any] | None = None) -> Json:
+    """The answer of a user who filled the form in."""
+    return {"action": "accept"} if content is None else {"action": "accept", "content": dict(content)}
+
+
+def decline() -> Json:
+    """The answer of a user who said no."""
+    return {"action": "decline"}
+
+
+def cancel() -> Json:
+    """The answer of a user who closed the question."""
+    return {"action": "cancel"}
+
+
+Handler: TypeAlias = Callable[[Asked], Json | Awaitable[Json]]
+"""From a question to an `ElicitResult`: see `accept`, `decline`, `cancel`."""
+
+
+class RpcError(Exception):
+    """A call ended with a JSON-RPC error.
+
+    Args:
+        error: its `code`, `message` and `data`.
+    """
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(f"{error['code']}: {error['message']}")
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Any = error.get("data")
+
+
+class CallResult(msgspec.Struct, frozen=True):
+    """What a tool call ended with."""
+
+    raw: Json
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the tool says that it failed."""
+        return self.raw.get("isError") is True
+
+    @property
+    def error_code(self) -> str | None:
+        """The code of an error of the bridge or of a `ToolError`, such as `INVALID_INPUT`."""
+        code = self.raw.get("_meta", {}).get(CODE_KEY)
+        return code if isinstance(code, str) else None
+
+    def text(self) -> str:
+        """All text of the result."""
+        return "\n".join(block["text"] for block in self.raw["content"] if block["type"] == "text")
+
+    def json(self) -> Any:
+        """The structured result; where the revision has none, the JSON in the text."""
+        if "structuredContent" not in self.raw:
+            return msgspec.json.decode(self.text())
+        content = self.raw["structuredContent"]
+        # What is no object travels wrapped on a legacy session; the text has it as it is.
+        if (
+            isinstance(content, dict)
+            and list(content) == ["result"]
+            and self.text() == encode(content["result"]).decode()
+        ):
+            return content["result"]
+        return content
+
+
+class HttpReply:
+    """The answer to one HTTP request, as it comes."""
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.events: list[tuple[str | None, Json]] = []
+        self.retry: str | None = None
+        self.last_event_id: str | None = None
+        self.raw = b""
+        self.disconnect = close
+        self._chunks: deque[bytes | None] = deque()
+        self._more = anyio.Event()
+        self._started = anyio.Event()
+        self._rest = b""
+
+    async def messages(self) -> AsyncIterator[Json]:
+        """The messages of the reply, one by one: of a JSON body or of a stream."""
+        is_stream = self.headers.get("content-type") == "text/event-stream"
+        while (chunk := await self._next()) is not None:
+            self.raw += chunk
+            if is_stream:
+                for message in self._parse(chunk):
+                    yield message
+        if not is_stream and self.raw:
+            yield msgspec.json.decode(self.raw)
+
+    def put(self, chunk: bytes | None) -> None:
+        """Take a part of the body; None for its end."""
+        self._started.set()
+        self._chunks.append(chunk)
+        self._more.set()
+
+    async def _next(self) -> bytes | None:
+        while not self._chunks:
+            self._more = anyio.Event()
+            await self._more.wait()
+        return self._chunks.popleft() if self._chunks[0] is not None else None
+
+    def _parse(self, chunk: bytes) -> list[Json]:
+        *whole, self._rest = (self._rest + chunk).split(b"\n\n")
+        found = []
+        for block in whole:
+            data = b""
+            for line in block.split(b"\n"):
+                name, _, value = line.partition(b":")
+                value = value.removeprefix(b" ")
+                if name == b"id":
+                    self.last_event_id = value.decode()
+                elif name == b"retry":
+                    self.retry = value.decode()
+                elif name == b"data":
+                    data += value
+            if data:
+                message = msgspec.json.decode(data)
+                self.events.append((self.last_event_id, message))
+                found.append(message)
+        return found
+
+    async def json(self) -> Json:
+        """The whole body as JSON."""
+        async for _ in self.messages():
+            pass
+        body: Json = msgspec.json.decode(self.raw)
+        return body
+
+    async def closed(self) -> None:
+        """Wait for the end of the body."""
+        async for _ in self.messages():
+            pass
+
+
+class AsgiHttp:
+    """Drives an ASGI app as an HTTP server would.
+
+    Args:
+        app: the ASGI app.
+        tasks: owns the app's requests.
+        path: the endpoint.
+    """
+
+    def __init__(self, app: Any, tasks: TaskGroup, path: str = "/mcp") -> None:
+        self._app = app
+        self._tasks = tasks
+        self._path = path
+
+    async def request(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> HttpReply:
+        """Send a request; return once the reply has begun."""
+        gone = anyio.Event()
+        reply = HttpReply(gone.set)
+        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        if b"host" not in dict(raw):
+            raw.append((b"host", b"localhost"))
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "path": self._path,
+            "root_path": "",
+            "query_string": b"",
+            "headers": raw,
+        }
+        self._tasks.start_soon(self._serve, scope, body, reply, gone)
+        await reply._started.wait()
+        return reply
+
+    async def _serve(self, scope: Json, body: bytes, reply: HttpReply, gone: anyio.Event) -> None:
+        received = False
+
+        async def receive() -> Json:
+            nonlocal received
+            if not received:
+                received = True
+                return {"type": "http.request", "body": body, "more_body": False}
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if gone.is_set():
+                return
+            if message["type"] == "http.response.start":
+                reply.status = message["status"]
+                reply.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+                reply._started.set()
+            elif message.get("body"):
+                reply.put(message["body"])
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                reply.put(None)
+
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            reply.put(None)
+
+
+class _Tools:
+    """The tools, as the client sees and calls them."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+
+    async def list(self) -> list[Json]:
+        """The tools that this client is shown."""
+        tools: list[Json] = (await self._client.request("tools/list", {}))["tools"]
+        return tools
+
+    async def call(self, name: str, arguments: Json | None = None) -> CallResult:
+        """Call a tool and answer what it asks with the handler, until it has ended.
+
+        Raises:
+            RpcError: the call ended with a JSON-RPC error.
+        """
+        params = {"name": name, "arguments": arguments or {}}
+        return CallResult(await self._client.call(params))
+
+
+class _Raw:
+    """Messages as they are, for tests of the wire."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+
+    async def request(self, message: Json, *, complete: bool = True) -> Json:
+        """Send a message and return the response message.
+
+        Args:
+            message: the message; what it has is kept.
+            complete: whether to fill in `jsonrpc`, `id` and the `_meta` fields that a modern request must have.
+        """
+        return await self._client._exchange(self._client._completed(message) if complete else message)
+
+    async def post(self, body: bytes | Json, headers: Mapping[str, str] | None = None) -> HttpReply:
+        """Send a body with this client's headers, some of them replaced, and return the reply as it comes."""
+        return await self._client._post(body, headers)
+
+    async def get(self, last_event_id: str | None = None) -> HttpReply:
+        """Open a stream."""
+        headers = {**self._client._headers({}), "accept": "text/event-stream"}
+        if last_event_id is not None:
+            headers["last-event-id"] = last_event_id
+        return await self._client._http.request("GET", headers)
+
+    async def delete(self) -> HttpReply:
+        """End the session."""
+        return await self._client._http.request("DELETE", self._client._headers({}))
+
+
+class Client:
+    """A client of one revision. Made by `connect`."""
+
+    def __init__(
+        self, http: AsgiHttp, revision: str, capabilities: Json, info: Json, headers: Mapping[str, str]
+    ) -> None:
+        self.revision = REVISIONS[revision]
+        self.capabilities = capabilities
+        self.info = info
+        self.session_id: str | None = None
+        self.initialize_result: Json = {}
+        self.notifications: list[Json] = []
+        """Every notification that came, on whatever stream."""
+        self.asked: list[Asked] = []
+        """Every question that the handler got."""
+        self.tools = _Tools(self)
+        self.raw = _Raw(self)
+        self._http = http
+        self._extra_headers = dict(headers)
+        self._handler: Handler = lambda asked: decline()
+        self._next_id = 0
+
+    def on_elicitation(self, handler: Handler) -> None:
+        """Set who answers questions; without a handler every question is declined."""
+        self._handler = handler
+
+    async def request(self, method: str, params: Json) -> Json:
+        """Send a request and return its result.
+
+        Raises:
+            RpcError: it ended with a JSON-RPC error.
+        """
+        message = await self._exchange(self._completed({"method": method, "params": params}))
+        if "error" in message:
+            raise RpcError(message["error"])
+        result: Json = message["result"]
+        return result
+
+    async def notify(self, method: str, params: Json | None = None) -> None:
+        """Send a notification."""
+        message: Json = {"jsonrpc": "2.0", "method": method, "params": params or {}}
+        await (await self._post(message, None)).closed()
+
+    async def call(self, params: Json) -> Json:
+        """Call a tool, and answer what it asks, until its result is final."""
+        result = await self.request("tools/call", params)
+        for _ in range(_MAX_QUESTIONS):
+            if result.get("resultType") == "input_required":
+                responses = {key: await self._answer(asked["params"]) for key, asked in result["inputRequests"].items()}
+                again = {**params, "inputResponses": responses, "requestState": result["requestState"]}
+                result = await self.request("tools/call", again)
+            elif PENDING in result.get("_meta", {}) and self.revision.era is Era.LEGACY:
+                pending = result["_meta"][PENDING]
+                answer = await self._answer({**pending, "requestedSchema": pending["schema"]})
+                arguments = {"elicitId": pending["elicitId"], **answer}
+                result = await self.request("tools/call", {"name": FALLBACK_TOOL_NAME, "arguments": arguments})
+            else:
+                return result
+        raise AssertionError(f"{params['name']} asked more than {_MAX_QUESTIONS} questions")
+
+    async def _answer(self, params: Json) -> Json:
+        asked = Asked(params["message"], params.get("requestedSchema", {}), params.get("url"), params)
+        self.asked.append(asked)
+        answer = self._handler(asked)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    async def _open(self) -> None:
+        if self.revision.era is Era.MODERN:
+            return
+        params = {"protocolVersion": self.revision.name, "capabilities": self.capabilities, "clientInfo": self.info}
+        message = self._completed({"method": "initialize", "params": params})
+        reply = await self._post(message, None)
+        body = await reply.json()
+        if "error" in body:
+            raise RpcError(body["error"])
+        self.initialize_result = body["result"]
+        self.session_id = reply.headers["mcp-session-id"]
+        await self.notify("notifications/initialized")
+
+    def _completed(self, message: Json) -> Json:
+        self._next_id += 1
+        filled = {"jsonrpc": "2.0", "id": self._next_id, "params": {}, **message}
+        if self.revision.era is Era.MODERN:
+            meta = {META_VERSION: self.revision.name, META_CLIENT_INFO: self.info, META_CAPABILITIES: self.capabilities}
+            given = filled["params"].get("_meta", {})
+            filled["params"] = {**filled["params"], "_meta": {**meta, **given}}
+        return filled
+
+    def _headers(self, message: Json) -> dict[str, str]:
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        if self.revision.era is Era.MODERN:
+            headers["mcp-protocol-version"] = self.revision.name
+            headers["mcp-method"] = str(message.get("method"))
+            params = message.get("params", {})
+            name = params.get("name", params.get("uri")) if isinstance(params, dict) else None
+            if name is not None:
+                headers["mcp-name"] = str(name)
+        elif self.session_id is not None:
+            headers["mcp-session-id"] = self.session_id
+            if self.revision.form_elicitation:
+                headers["mcp-protocol-version"] = self.revision.name
+        return {**headers, **self._extra_headers}
+
+    async def _post(self, body: bytes | Json, headers: Mapping[str, str] | None) -> HttpReply:
+        message = body if isinstance(body, dict) else {}
+        merged = {**self._headers(message), **(headers or {})}
+        sent = {name: value for name, value in merged.items() if value != ""}
+        return await self._http.request("POST", sent, encode(body) if isinstance(body, dict) else body)
+
+    async def _exchange(self, message: Json) -> Json:
+        """Post a request; serve what comes meanwhile; return the response."""
+        reply = await self._post(message, None)
+        response: Json | None = None
+        async for received in reply.messages():
+            if "method" not in received:
+                response = received
+            elif "id" in received:
+                await self._serve(received)
+            else:
+                self.notifications.append(received)
+        if response is None:
+            raise AssertionError(f"no response to {message.get('method')!r}: HTTP {reply.status} {reply.raw!r}")
+        return response
+
+    async def _serve(self, request: Json) -> None:
+        """Answer a request of the server's."""
+        if request["method"] == "elicitation/create":
+            answer: Json = {"result": await self._answer(request["params"])}
+        else:
+            answer = {"error": {"code": -32601, "message": f"Method not found: {request['method']}"}}
+        message = {"jsonrpc": "2.0", "id": request["id"], **answer}
+        await (await self._post(message, None)).closed()
+
+
+@asynccontextmanager
+async def connect(
+    target: Bridge | Any,
+    *,
+    revision: str = MODERN.name,
+    capabilities: Json | None = None,
+    info: Json | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> AsyncIterator[Client]:
+    """Open an in-process client.
+
+    Args:
+        target: a `Bridge`, which is served for as long as the client is open, or an ASGI app that is served already.
+        revision: what the client speaks.
+        capabilities: what it declares; by default, that it shows forms, where its revision can say so.
+        info: what it calls itself.
+        headers: HTTP headers to add to every request.
+
+    Returns:
+        The client, initialized.
+    """
+    if capabilities is None:
+        capabilities = {"elicitation": {}} if REVISIONS[revision].form_elicitation else {}
+    about = {"name": "bridge.testing", "version": "1"} if info is None else info
+    async with _served(target) as app, anyio.create_task_group() as tasks:
+        client = Client(AsgiHttp(app, tasks), revision, capabilities, about, headers or {})
+        await client._open()
+        try:
+            yield client
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _served(target: Any) -> AsyncIterator[Any]:
+    if not isinstance(target, Bridge):
+        yield target
+        return
+    app = Application(target, "/mcp")
+    async with app.lifespan():
+        yield app

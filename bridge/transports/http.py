@@ -1,0 +1,314 @@
+"""Streamable HTTP: one ASGI app for both eras. It is given the eras and the sessions, and knows no Bridge.
+
+The era of a request is decided by its `MCP-Protocol-Version` header and its `_meta`, never by its method.
+Source: basic/transports/streamable-http of 2026-07-28, basic/transports of the legacy revisions.
+"""
+
+import inspect
+import logging
+import secrets
+from typing import Any, Final
+
+import msgspec
+
+from bridge.eras.legacy import LegacyEra
+from bridge.eras.modern import ModernEra
+from bridge.errors import ProtocolError, StoreUnavailable
+from bridge.node import Node
+from bridge.protocol.clients import ANONYMOUS, Principal
+from bridge.protocol.inbound import HTTP_STATUS, Rejected, check_modern, is_modern, unsupported_version
+from bridge.protocol.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    SESSION_NOT_FOUND,
+    Invalid,
+    Json,
+    Message,
+    Notification,
+    Request,
+    RequestId,
+    Response,
+    decode,
+    encode,
+    error_message,
+)
+from bridge.protocol.revisions import LEGACY, MODERN
+from bridge.server import Denied, Options
+from bridge.sessions import Session, Sessions, TooManySessions
+from bridge.transports.exchange import Exchange, Receive, Send, SessionExchange, send_json
+from bridge.transports.gate import Accepts, Gate, Headers, Refusal, accepts, read_body
+from bridge.transports.streams import SessionStream
+
+__all__ = ["HttpTransport"]
+
+_SESSION: Final = b"mcp-session-id"
+_RETRY_AFTER: Final = ((b"retry-after", b"5"),)
+_ROUTING: Final = (b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id")
+_log = logging.getLogger("bridge.http")
+
+
+class HttpTransport:
+    """The MCP endpoint.
+
+    Args:
+        node: the process.
+        modern: answers modern requests.
+        legacy: answers the messages of sessions.
+        sessions: finds sessions.
+        options: hosts, origins, authentication, times.
+    """
+
+    def __init__(self, node: Node, modern: ModernEra, legacy: LegacyEra, sessions: Sessions, options: Options) -> None:
+        self._node = node
+        self._modern = modern
+        self._legacy = legacy
+        self._sessions = sessions
+        self._options = options
+        self._gate = Gate(options.allowed_hosts, options.allowed_origins)
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Serve one HTTP request to the endpoint."""
+        headers: Headers = dict(scope["headers"])
+        try:
+            refusal = self._gate.check(headers)
+            if refusal is not None:
+                return await _refuse(send, refusal)
+            principal = ANONYMOUS
+            if self._options.authenticate is not None:
+                who = await self._who(scope)
+                if isinstance(who, Refusal):
+                    return await _refuse(send, who)
+                principal = who
+            method = scope["method"]
+            if method == "POST":
+                await self._post(scope, headers, principal, receive, send)
+            elif method in ("GET", "DELETE") and headers.get(b"mcp-protocol-version") != MODERN.name.encode():
+                await self._get_or_delete(method, headers, principal, receive, send)
+            else:
+                await _refuse(send, _METHODS)
+        except StoreUnavailable as error:
+            _log.error("%s", error)
+            message = error_message(msgspec.UNSET, INTERNAL_ERROR, "The server's store is away; try again")
+            await send_json(send, 503, encode(message), _RETRY_AFTER)
+
+    async def _who(self, scope: Any) -> Principal | Refusal:
+        assert self._options.authenticate is not None
+        found = self._options.authenticate(scope)
+        who = await found if inspect.isawaitable(found) else found
+        if isinstance(who, Denied):
+            challenge = ((b"www-authenticate", who.challenge.encode()),) if who.status == 401 else ()
+            return Refusal(who.status, who.message, challenge)
+        return ANONYMOUS if who is None else who
+
+    async def _post(self, scope: Any, headers: Headers, principal: Principal, receive: Receive, send: Send) -> None:
+        takes = accepts(headers)
+        refusal = _media_refusal(headers, takes)
+        if refusal is not None:
+            return await _refuse(send, refusal)
+        body = await read_body(headers, receive)
+        if body is None:
+            return None
+        if isinstance(body, Refusal):
+            return await _refuse(send, body)
+        try:
+            message = decode(body)
+        except ProtocolError as error:
+            return await _reject(send, Rejected(error.code, error.message))
+        if len(headers) != len(scope["headers"]) and (twice := _twice(scope["headers"])) is not None:
+            return await _reject(send, Rejected(INVALID_REQUEST, f"The header {twice} is sent twice"))
+        if isinstance(message, list):
+            return await self._batch(headers, principal, send)
+        if isinstance(message, Request | Notification):
+            version = headers.get(b"mcp-protocol-version")
+            if is_modern(message.params, None if version is None else version.decode("latin-1")):
+                return await self._post_modern(message, headers, principal, takes, receive, send)
+        elif headers.get(b"mcp-protocol-version") == MODERN.name.encode():
+            reason = message.reason if isinstance(message, Invalid) else "clients send requests only"
+            return await _reject(send, Rejected(INVALID_REQUEST, f"Invalid request: {reason}", id=message.id))
+        return await self._post_legacy(message, headers, principal, takes, receive, send)
+
+    async def _post_modern(
+        self,
+        message: Request | Notification,
+        headers: Headers,
+        principal: Principal,
+        takes: Accepts,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if isinstance(message, Notification):
+            version = headers.get(b"mcp-protocol-version", MODERN.name.encode()).decode("latin-1")
+            if version != MODERN.name:
+                return await _reject(send, unsupported_version(version, msgspec.UNSET))
+            return await _accepted(send)
+        accepted = check_modern(message, headers)
+        if isinstance(accepted, Rejected):
+            return await _reject(send, accepted)
+        exchange = Exchange(self._node, receive, send, takes)
+        self._node.watch(exchange)
+        reply: Json | None = None
+        try:
+            with exchange.scope:
+                reply = await self._modern.handle(accepted, principal, exchange, headers)
+        except StoreUnavailable:
+            await exchange.abandon()
+            raise
+        except Exception:
+            _log.exception("a request failed: %s", message.method)
+            reply = error_message(message.id, INTERNAL_ERROR, "Internal error; its details are in the server's log")
+        if reply is None:
+            return await exchange.abandon()
+        return await exchange.finish(reply, _status(reply))
+
+    async def _post_legacy(
+        self,
+        message: Message,
+        headers: Headers,
+        principal: Principal,
+        takes: Accepts,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if isinstance(message, Request) and message.method == "initialize":
+            return await self._initialize(message, principal, send)
+        identity = msgspec.UNSET if isinstance(message, Notification) else message.id
+        session = await self._session(headers, principal, identity)
+        if isinstance(session, Rejected):
+            return await _reject(send, session, 404 if session.code == SESSION_NOT_FOUND else 400)
+        if isinstance(message, Invalid):
+            # It was read, and its session lives: an HTTP error would make many clients drop it.
+            text = f"Invalid request: {message.reason}"
+            return await send_json(send, 200, encode(error_message(message.id, INVALID_REQUEST, text)))
+        if isinstance(message, Notification):
+            await self._legacy.notified(session, message)
+            return await _accepted(send)
+        if isinstance(message, Response):
+            await self._sessions.answer(session, message)
+            return await _accepted(send)
+        return await self._on_session(session, message, takes, receive, send)
+
+    async def _on_session(
+        self, session: Session, request: Request, takes: Accepts, receive: Receive, send: Send
+    ) -> None:
+        if request.id in session.running:
+            text = f"Invalid request: the id {request.id!r} is in use by a request under way"
+            return await send_json(send, 200, encode(error_message(request.id, INVALID_REQUEST, text)))
+        exchange = SessionExchange(
+            self._node,
+            receive,
+            send,
+            takes,
+            session=session,
+            sessions=self._sessions,
+            stream=secrets.token_hex(8),
+            grace_seconds=self._options.grace_seconds,
+        )
+        session.running[request.id] = exchange
+        self._node.watch(exchange)
+        reply: Json | None = None
+        try:
+            with exchange.scope:
+                reply = await self._legacy.handle(session, request, exchange)
+        except StoreUnavailable:
+            await exchange.abandon()
+            raise
+        except Exception:
+            _log.exception("a request failed: %s", request.method)
+            reply = error_message(request.id, INTERNAL_ERROR, "Internal error; its details are in the server's log")
+        finally:
+            del session.running[request.id]
+        if reply is None:
+            return await exchange.abandon()
+        return await exchange.finish(reply, 200)
+
+    async def _initialize(self, request: Request, principal: Principal, send: Send) -> None:
+        try:
+            session, reply = await self._legacy.initialize(request, principal)
+        except TooManySessions as full:
+            body = encode(error_message(request.id, INTERNAL_ERROR, f"Too many sessions: {full}"))
+            return await send_json(send, 503, body, _RETRY_AFTER)
+        return await send_json(send, 200, encode(reply), ((_SESSION, session.id.encode()),))
+
+    async def _session(
+        self, headers: Headers, principal: Principal, identity: RequestId | msgspec.UnsetType
+    ) -> Session | Rejected:
+        """The session that a message belongs to, or what is wrong with its headers."""
+        session_id = headers.get(_SESSION)
+        if session_id is None:
+            return Rejected(INVALID_REQUEST, "Mcp-Session-Id is required; send initialize first", id=identity)
+        session = await self._sessions.find(session_id.decode("latin-1"), principal)
+        if session is None:
+            return Rejected(SESSION_NOT_FOUND, "Session not found", id=identity)
+        version = headers.get(b"mcp-protocol-version")
+        if version is not None and version.decode("latin-1") not in LEGACY:
+            text = f"Unsupported MCP-Protocol-Version {version.decode('latin-1')!r}; this session speaks "
+            return Rejected(INVALID_REQUEST, text + session.profile.revision.name, id=identity)
+        return session
+
+    async def _batch(self, headers: Headers, principal: Principal, send: Send) -> None:
+        session = await self._session(headers, principal, msgspec.UNSET)
+        if isinstance(session, Rejected):
+            return await _reject(send, session, 404 if session.code == SESSION_NOT_FOUND else 400)
+        text = f"Batches are not served under {session.profile.revision.name}; send one message in a request"
+        return await _reject(send, Rejected(INVALID_REQUEST, text))
+
+    async def _get_or_delete(
+        self, method: str, headers: Headers, principal: Principal, receive: Receive, send: Send
+    ) -> None:
+        if _SESSION not in headers:
+            return await _refuse(send, _METHODS)
+        session = await self._session(headers, principal, msgspec.UNSET)
+        if isinstance(session, Rejected):
+            return await _reject(send, session, 404 if session.code == SESSION_NOT_FOUND else 400)
+        if method == "DELETE":
+            await self._sessions.end(session)
+            return await _empty(send, 204)
+        if not accepts(headers).events:
+            return await _refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
+        last = headers.get(b"last-event-id")
+        stream = SessionStream(session, self._sessions, receive, send, self._node.closing)
+        return await stream.serve(None if last is None else last.decode("latin-1"))
+
+
+_EMPTY: Final = {"type": "http.response.body", "body": b""}
+_METHODS: Final = Refusal(405, "This endpoint takes POST; GET and DELETE only on a session", ((b"allow", b"POST"),))
+
+
+def _media_refusal(headers: Headers, takes: Accepts) -> Refusal | None:
+    kind = headers.get(b"content-type", b"")
+    if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+        return Refusal(415, f"Content-Type must be application/json, not {kind.decode('latin-1') or 'missing'!r}")
+    if not (takes.json or takes.events):
+        return Refusal(406, "Accept must allow application/json or text/event-stream")
+    return None
+
+
+def _twice(headers: list[tuple[bytes, bytes]]) -> str | None:
+    """The name of a header that decides where a request goes and is there twice."""
+    names = [name for name, _ in headers if name in _ROUTING or name.startswith(b"mcp-param-")]
+    return next((name.decode() for name in names if names.count(name) > 1), None)
+
+
+def _status(reply: Json) -> int:
+    error = reply.get("error")
+    return 200 if error is None else HTTP_STATUS.get(error["code"], 200)
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    message = error_message(msgspec.UNSET, INVALID_REQUEST, refusal.message)
+    await send_json(send, refusal.status, encode(message), refusal.headers)
+
+
+async def _reject(send: Send, rejected: Rejected, status: int | None = None) -> None:
+    message = error_message(rejected.id, rejected.code, rejected.message, rejected.data)
+    await send_json(send, rejected.status if status is None else status, encode(message))
+
+
+async def _accepted(send: Send) -> None:
+    await _empty(send, 202)
+
+
+async def _empty(send: Send, status: int) -> None:
+    headers = [] if status == 204 else [(b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send(_EMPTY)

@@ -1,0 +1,120 @@
+"""The port between the loop and what is wrapped: native functions, an SDK server object, a remote server.
+
+An upstream runs a call with its journal. It finishes, fails, or stops at questions; it knows nothing of how they
+get answered. Where going on means resuming a call that is still there, it hands out a `Hold`; otherwise the
+call is run again from the top with the answers in its journal.
+"""
+
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from bridge.asking.checking import InvalidReply
+from bridge.asking.journal import Journal
+from bridge.asking.question import Question, Reply
+from bridge.asking.routes import RouteName
+from bridge.protocol.clients import ClientProfile
+from bridge.protocol.messages import Json
+
+__all__ = ["Call", "CallRequest", "Failed", "Finished", "Hold", "Outcome", "Outlet", "Stopped", "Upstream"]
+
+
+class CallRequest(msgspec.Struct, frozen=True):
+    """What a client called: a method, the name or URI it names, and its arguments."""
+
+    method: str
+    target: str
+    arguments: Json
+
+
+class Finished(msgspec.Struct, frozen=True, tag=True):
+    """The call is over; this is its result, without anything that only one era has."""
+
+    result: Json
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """The call is over with a JSON-RPC error."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+class Hold(Protocol):
+    """A call that is suspended at its questions and can be resumed."""
+
+    async def resume(self, replies: dict[str, Reply]) -> "Outcome":
+        """Hand the replies, by question key, to the suspended call and run it on."""
+        ...
+
+    async def cancel(self) -> None:
+        """End the suspended call without an answer."""
+        ...
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """The call has stopped at questions that have no answer yet.
+
+    `stepped` says whether this run recorded a step. `invalid` is set where a recorded answer broke a rule that
+    its form could not show: the question is then still open, and its answer is forgotten.
+    """
+
+    questions: list[Question]
+    hold: Hold | None = None
+    stepped: bool = False
+    invalid: InvalidReply | None = None
+
+
+Outcome: TypeAlias = Finished | Failed | Stopped
+
+
+class Outlet(Protocol):
+    """What a running call may send to its client before it is over; dropped where the client cannot get it."""
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Report progress, if the client asked for it."""
+        ...
+
+    async def waiting(self) -> None:
+        """Report that the call waits for its user, if the client asked for progress."""
+        ...
+
+    async def log(self, level: str, data: Any, logger: str | None) -> None:
+        """Send a log message, if the client wants that level."""
+        ...
+
+
+class Call(msgspec.Struct):
+    """One call under way: what was called, by whom, with what is known so far.
+
+    `elicitation` is whether asking is switched on; `route` is the way that a form would take to this client.
+    """
+
+    request: CallRequest
+    client: ClientProfile
+    journal: Journal
+    outlet: Outlet
+    route: RouteName
+    elicitation: bool = True
+
+
+class Upstream(Protocol):
+    """What is wrapped."""
+
+    @property
+    def capabilities(self) -> Json:
+        """The server capabilities that it brings, as the newest revision would have them."""
+        ...
+
+    async def tools(self) -> list[Json]:
+        """The definitions of its tools, in a fixed order, as the newest revision would have them."""
+        ...
+
+    async def tool(self, name: str) -> Json | None:
+        """The definition of one tool, or None."""
+        ...
+
+    async def run(self, call: Call) -> Outcome:
+        """Run a call, from the top, with its journal."""
+        ...

@@ -1,0 +1,8 @@
+"""Fixtures of all tests."""
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
