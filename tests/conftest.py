@@ -1,8 +1,68 @@
-"""Fixtures of all tests."""
+"""Fixtures of all tests: a wire tap around everything that is served, and a store of each kind."""
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
+
+from bridge import Bridge
+from bridge.stores import MemoryStore, Store, open_store
+from tests.redis_server import redis_server
+from tests.wiretap import Tap, tap_asgi
+
+Serve: TypeAlias = Callable[[Bridge], Awaitable[Any]]
+"""Serves a bridge, as one more node, behind the wire tap: from a bridge to an ASGI app for `connect`."""
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture
+def tap() -> Iterator[Tap]:
+    """The wire tap of one test: what left the server against its revision fails the test."""
+    tap = Tap()
+    yield tap
+    tap.assert_clean()
+
+
+@pytest.fixture
+async def serve(tap: Tap) -> AsyncIterator[Serve]:
+    """Serve bridges until the test is over."""
+    async with AsyncExitStack() as stack:
+
+        async def start(bridge: Bridge) -> Any:
+            app = bridge.asgi()
+            await stack.enter_async_context(app.lifespan())
+            return tap_asgi(app, tap)
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """A real Redis server for the whole session."""
+    with redis_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """A store of each kind in turn, empty."""
+    store = _open(request, tmp_path)
+    yield store
+    await store.aclose()
+
+
+def _open(request: pytest.FixtureRequest, folder: Path) -> Store:
+    if request.param == "memory":
+        return MemoryStore()
+    if request.param == "sqlite":
+        return open_store(f"sqlite:///{folder}/state.db")
+    from bridge.stores.redis import RedisStore
+
+    return RedisStore(request.getfixturevalue("redis_url"), prefix=f"test-{secrets.token_hex(4)}")

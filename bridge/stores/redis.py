@@ -167,16 +167,11 @@ class RedisStore:
         self._check_open()
         started = time.monotonic()
         try:
-            try:
-                return await send()
-            except AWAY as error:
-                if isinstance(error, fails.AuthenticationError):
-                    raise
-                return await self._run_again(send, error, started + self._wait_seconds)
-        except fails.OutOfMemoryError as error:
-            raise StoreFull(f"Redis: {error}") from error
-        except fails.RedisError as error:
-            raise StoreError(f"Redis: {error}") from error
+            return await send()
+        except (fails.RedisError, OSError) as error:
+            if not _may_pass(error):
+                raise _translated(error) from error
+            return await self._run_again(send, error, started + self._wait_seconds)
         finally:
             if self._closed:
                 await self._client.aclose()  # `aclose` came meanwhile, and may have missed this connection
@@ -190,7 +185,9 @@ class RedisStore:
                 self._check_open()
                 try:
                     return await send()
-                except AWAY as again:
+                except (fails.RedisError, OSError) as again:
+                    if not _may_pass(again):
+                        raise _translated(again) from again
                     error = again
         raise StoreUnavailable(f"no answer from Redis for {self._wait_seconds} s: {error}") from error
 
@@ -249,6 +246,19 @@ def _pool(url: str, wait_seconds: float) -> BlockingConnectionPool:
     except ValueError as error:
         # The URL itself is left out: it may hold a password.
         raise ConfigurationError(f"not the URL of a Redis server: {error}") from error
+
+
+def _may_pass(error: Exception) -> bool:
+    if isinstance(error, fails.AuthenticationError):
+        return False
+    # Redis 6 wraps what a script runs into in a text of its own.
+    return isinstance(error, AWAY) or "-READONLY " in str(error)
+
+
+def _translated(error: Exception) -> StoreError:
+    if isinstance(error, fails.OutOfMemoryError) or "-OOM " in str(error):
+        return StoreFull(f"Redis: {error}")
+    return StoreError(f"Redis: {error}")
 
 
 def _milliseconds(ttl_seconds: float) -> int:

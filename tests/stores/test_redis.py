@@ -169,7 +169,7 @@ async def test_a_server_that_is_silent_is_unavailable(server: RedisServer) -> No
 async def test_a_server_that_is_full_says_so_and_has_written_nothing(server: RedisServer) -> None:
     store = RedisStore(server.url)
     async with Redis.from_url(server.url) as client:
-        await client.config_set("maxmemory", "1mb")
+        await client.config_set("maxmemory", "1")
         with pytest.raises(StoreFull):
             await store.put("a", b"1", ttl_seconds=60)
         await client.config_set("maxmemory", "0")

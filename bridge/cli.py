@@ -1,0 +1,99 @@
+"""The command `mcp-session-bridge`, also `python -m bridge`."""
+
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+from bridge import __version__
+from bridge.asking.seal import KeyRing
+from bridge.errors import BridgeError
+from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
+from bridge.protocol.messages import encode
+from bridge.protocol.revisions import MODERN
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="mcp-session-bridge",
+    help="One MCP server for a fleet of clients that speak different revisions of the protocol.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_out = Console(highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        _out.print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    host: Annotated[str, typer.Option(help="The address to bind.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The TCP port.", min=0, max=65535)] = 8000,
+    store: Annotated[
+        str, typer.Option(help="Where sessions and open questions live: memory, sqlite:///path or redis://host.")
+    ] = "memory",
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="Secrets that seal open questions: one of 64 hex digits a line, the first seals."),
+    ] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Serve the help desk: tools that ask their user, for clients of every revision."""
+    logging.basicConfig(
+        level=log_level.upper(), format="%(message)s", handlers=[RichHandler(console=_err, show_path=False)]
+    )
+    try:
+        from bridge.demo.helpdesk import make
+
+        keys = None if key_file is None else KeyRing.from_file(key_file)
+        bridge = make(store=store, keys=keys)
+        if key_file is None:
+            _err.print(
+                "No --key-file: a random key seals open questions. After a restart, or in a second process, "
+                "modern clients have to call again."
+            )
+        url = f"http://{host}:{port}/mcp"
+        _out.print(f"[bold]The help desk serves[/bold] {url}\n")
+        _out.print("Point any MCP client at it, old or new, or try one call:\n")
+        _out.print(_curl(url), markup=False)
+        bridge.run(host, port)
+    except BridgeError as error:
+        _err.print(f"[red]error:[/red] {error}")
+        raise typer.Exit(1) from None
+
+
+def _curl(url: str) -> str:
+    """One call of a tool that asks, as a modern client makes it."""
+    meta: dict[str, Any] = {
+        META_VERSION: MODERN.name,
+        META_CLIENT_INFO: {"name": "curl", "version": "8"},
+        META_CAPABILITIES: {"elicitation": {"form": {}}},
+    }
+    params = {"name": "close_ticket", "arguments": {"id": "T-1"}, "_meta": meta}
+    body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).decode()
+    headers = {
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": MODERN.name,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "close_ticket",
+    }
+    lines = [f"curl -s {url}", *(f"-H '{name}: {value}'" for name, value in headers.items()), f"-d '{body}'"]
+    return " \\\n  ".join(lines) + "\n"

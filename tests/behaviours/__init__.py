@@ -1,0 +1,1 @@
+"""Tests of what the product does, each naming the behaviours that it proves."""
