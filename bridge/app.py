@@ -99,7 +99,7 @@ class Bridge:
         self.functions = Functions(self.options.threads)
 
     @overload
-    def tool(self, function: _Function, /) -> _Function: ...
+    def tool(self, function: _Function) -> _Function: ...
 
     @overload
     def tool(
@@ -114,7 +114,6 @@ class Bridge:
     def tool(
         self,
         function: Callable[..., Any] | None = None,
-        /,
         *,
         name: str | None = None,
         title: str | None = None,

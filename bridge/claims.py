@@ -116,14 +116,14 @@ class Claims:
         Returns:
             The ending, the same for everybody with the same answers.
         """
-        running = self._running.get(round_id)
-        if running is not None:
+        while (running := self._running.get(round_id)) is not None:
             if running.answers != answers:
                 return AlreadyAnswered()
             running.waiters += 1
             joined(running, True)
             await running.over.wait()
-            return running.ending
+            if not (repeatable and isinstance(running.ending, Interrupted)):
+                return running.ending
         execution = self._running[round_id] = Execution(answers)
         joined(execution, False)
         try:
@@ -167,23 +167,28 @@ class Claims:
     async def _run(
         self, round_id: str, answers: str, run: Callable[[], Awaitable[Ending | Released]], ttl_seconds: float
     ) -> Ending | Released:
-        key = f"claim/{round_id}"
-        ending: Ending | Released | None = None
         try:
             ending = await run()
-        finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(LEASE_SECONDS):
-                if isinstance(ending, Released):
-                    await self._store.take(key)
-                else:
-                    state: Literal["done", "interrupted"] = "interrupted" if ending is None else "done"
-                    if ending is not None:
-                        await self._keep(round_id, ending)
-                    done = encode(_Claim(answers, self._node.id, state))
-                    await self._store.put(key, done, ttl_seconds=ttl_seconds)
-                if self._store.shared:
-                    await self._store.append(f"over/{round_id}", b"", ttl_seconds=RESULT_SECONDS, max_entries=1)
+        except BaseException:
+            await self._settle(round_id, _Claim(answers, self._node.id, "interrupted"), None, ttl_seconds)
+            raise
+        if isinstance(ending, Released):
+            await self._settle(round_id, None, None, ttl_seconds)
+        else:
+            await self._settle(round_id, _Claim(answers, self._node.id, "done"), ending, ttl_seconds)
         return ending
+
+    async def _settle(self, round_id: str, claim: _Claim | None, ending: Ending | None, ttl_seconds: float) -> None:
+        """Say how a round ended, also when it was cancelled: nobody may have to guess."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(LEASE_SECONDS):
+            if ending is not None:
+                await self._keep(round_id, ending)
+            if claim is None:
+                await self._store.take(f"claim/{round_id}")
+            else:
+                await self._store.put(f"claim/{round_id}", encode(claim), ttl_seconds=ttl_seconds)
+            if self._store.shared:
+                await self._store.append(f"over/{round_id}", b"", ttl_seconds=RESULT_SECONDS, max_entries=1)
 
     async def _keep(self, round_id: str, ending: Ending) -> None:
         value = encode(ending)

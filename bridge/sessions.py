@@ -13,9 +13,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
+import anyio
 import msgspec
 
 from bridge.asking.form import digest
+from bridge.errors import StoreUnavailable
 from bridge.node import Node
 from bridge.protocol.clients import ClientProfile, Principal
 from bridge.protocol.messages import Json, RequestId, Response, encode, notification
@@ -29,6 +31,7 @@ _LOG_SECONDS: Final = 1800.0
 _LOG_ENTRIES: Final = 1000
 _CACHED: Final = 2048
 _CHANGES: Final = "sessions"
+_RETRY_SECONDS: Final = 1.0
 _log = logging.getLogger("bridge.sessions")
 
 
@@ -337,21 +340,30 @@ class Sessions:
             await self._store.append(_CHANGES, value, ttl_seconds=_LOG_SECONDS, max_entries=10_000)
 
     async def _follow_changes(self) -> None:
-        """Reload what another node has changed. After a gap everything is looked up again."""
+        """Reload what other nodes change, for as long as the node runs."""
         position = 0
         while True:
-            page = await self._store.read(_CHANGES, after=position, limit=1000)
-            if page.first_seq > position + 1:
-                for session in self._cache.values():
-                    session.touched_at = float("-inf")
-            for entry in page.entries:
-                node, _, key = entry.value.decode().partition(" ")
-                if node != self._node.id and key in self._cache:
-                    await self.refresh(self._cache[key])
-                position = entry.seq
-            if not page.entries:
-                position = max(position, page.first_seq - 1)
-                await self._store.wait({_CHANGES: position}, 30.0)
+            try:
+                position = await self._changes_after(position)
+            except StoreUnavailable as error:
+                _log.warning("changes by other nodes are not heard at the moment: %s", error)
+                await anyio.sleep(_RETRY_SECONDS)
+
+    async def _changes_after(self, position: int) -> int:
+        """Wait for changes after a position and take them over. After a gap everything is looked up again."""
+        page = await self._store.read(_CHANGES, after=position, limit=1000)
+        if page.first_seq > position + 1:
+            for session in self._cache.values():
+                session.touched_at = float("-inf")
+        for entry in page.entries:
+            node, _, key = entry.value.decode().partition(" ")
+            if node != self._node.id and key in self._cache:
+                await self.refresh(self._cache[key])
+        if page.entries:
+            return page.entries[-1].seq
+        position = max(position, page.first_seq - 1)
+        await self._store.wait({_CHANGES: position}, 30.0)
+        return position
 
     async def refresh(self, session: Session) -> None:
         """Read again what is stored of a session; where it has ended, cancel what this node runs for it."""

@@ -419,7 +419,7 @@ class Client:
 
     async def _post(self, body: bytes | Json, headers: Mapping[str, str] | None) -> HttpReply:
         message = body if isinstance(body, dict) else {}
-        merged = {**self._headers(message), **(headers or {})}
+        merged = {**self._headers(message), **{name.lower(): value for name, value in (headers or {}).items()}}
         sent = {name: value for name, value in merged.items() if value != ""}
         return await self._http.request("POST", sent, encode(body) if isinstance(body, dict) else body)
 

@@ -31,7 +31,14 @@ def tap() -> Iterator[Tap]:
 
 
 @pytest.fixture
-async def serve(tap: Tap) -> AsyncIterator[Serve]:
+async def closing() -> AsyncIterator[AsyncExitStack]:
+    """What is closed after everything that is served has stopped."""
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+async def serve(tap: Tap, closing: AsyncExitStack) -> AsyncIterator[Serve]:
     """Serve bridges until the test is over."""
     async with AsyncExitStack() as stack:
 
@@ -51,11 +58,11 @@ def redis_url() -> Iterator[str]:
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+async def store(request: pytest.FixtureRequest, tmp_path: Path, closing: AsyncExitStack) -> Store:
     """A store of each kind in turn, empty."""
     store = _open(request, tmp_path)
-    yield store
-    await store.aclose()
+    closing.push_async_callback(store.aclose)
+    return store
 
 
 def _open(request: pytest.FixtureRequest, folder: Path) -> Store:
