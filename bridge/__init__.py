@@ -4,6 +4,7 @@ from bridge.app import Bridge
 from bridge.asking.question import Answer
 from bridge.asking.seal import KeyRing
 from bridge.errors import BridgeError, ConfigurationError, ToolError
+from bridge.keys import load_keys, random_keys
 from bridge.protocol.clients import ClientProfile, Principal
 from bridge.server import Denied, Options
 from bridge.upstreams.context import Context
@@ -23,4 +24,6 @@ __all__ = [
     "Principal",
     "ToolError",
     "__version__",
+    "load_keys",
+    "random_keys",
 ]

@@ -16,6 +16,7 @@ from bridge.claims import Claims
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.modern import ModernEra
 from bridge.errors import ConfigurationError, MissingExtraError
+from bridge.keys import random_keys
 from bridge.node import Node
 from bridge.pending import Pending
 from bridge.routes.chat import Chat, NoChat
@@ -93,9 +94,9 @@ class Bridge:
         if keys is None and (self.store.shared or self.store.durable):
             _log.warning(
                 "no key ring: a random key seals requestState, so that other processes, and this one after a restart, "
-                "cannot open it; pass keys=KeyRing.from_file(…)"
+                "cannot open it; pass keys=load_keys(path)"
             )
-        self.keys = KeyRing.random() if keys is None else keys
+        self.keys = random_keys() if keys is None else keys
         self.functions = Functions(self.options.threads)
 
     @overload

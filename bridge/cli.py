@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from bridge import __version__
-from bridge.asking.seal import KeyRing
 from bridge.errors import BridgeError
+from bridge.keys import load_keys
 from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
 from bridge.protocol.messages import encode
 from bridge.protocol.revisions import MODERN
@@ -63,7 +63,7 @@ def demo(
     try:
         from bridge.demo.helpdesk import make
 
-        keys = None if key_file is None else KeyRing.from_file(key_file)
+        keys = None if key_file is None else load_keys(key_file)
         bridge = make(store=store, keys=keys)
         if key_file is None:
             _err.print(

@@ -156,6 +156,7 @@ class Sessions:
         self._cache: OrderedDict[str, Session] = OrderedDict()
         default = 7 * 86400.0 if self._store.durable else 1800.0
         self.idle_seconds = default if limits.idle_seconds is None else limits.idle_seconds
+        self._touch_seconds = min(_TOUCH_SECONDS, self.idle_seconds / 3)
 
     async def start(self) -> None:
         """Begin to hear of other nodes' changes."""
@@ -187,7 +188,7 @@ class Sessions:
         key = f"{_family(principal)}/{session_id}"
         now = self._clock()
         session = self._cache.get(key)
-        if session is not None and now - session.touched_at < _TOUCH_SECONDS:
+        if session is not None and now - session.touched_at < self._touch_seconds:
             return session
         if session is None and not _plausible(session_id):
             return None
@@ -210,7 +211,7 @@ class Sessions:
     async def touch(self, session: Session) -> None:
         """Keep a session that has something under way from going idle."""
         now = self._clock()
-        if now - session.touched_at >= _TOUCH_SECONDS:
+        if now - session.touched_at >= self._touch_seconds:
             await self._load(session.id, session.key, now)
 
     async def _touch(self, session: Session, value: bytes, now: float) -> None:
@@ -245,7 +246,8 @@ class Sessions:
         session.load(record, version)
         session.touched_at = self._clock()
         await self._announce(session)
-        await self.tell(session, Entry("changed"))
+        if self._store.shared or session.running:
+            await self.tell(session, Entry("changed"))
 
     async def end(self, session: Session) -> None:
         """End a session: its record goes, its calls are cancelled, here and on other nodes."""

@@ -185,17 +185,13 @@ WRONG = [
     Wrong(REVISIONS, "tools/call", answer({}, error={"code": 1, "message": ""}), "no member of a JSON-RPC error"),
     Wrong(REVISIONS, "tools/call", {"jsonrpc": "2.0", "id": 1}, "not a JSON-RPC message"),
     Wrong(REVISIONS, "tools/call", refusal(-32602) | {"error": {"code": "x"}}, "error.message"),
-    Wrong(
-        REVISIONS, None, call("notifications/tools/list_changed", {"invented": 1}), "params", is_for_schemas=True
-    ),
+    Wrong(REVISIONS, None, call("notifications/tools/list_changed", {"invented": 1}), "params", is_for_schemas=True),
 ]
 
 
 @pytest.mark.parametrize("make_tap", BOTH)
 @pytest.mark.parametrize(("revisions", "method", "message"), VALID)
-def test_what_conforms_passes(
-    make_tap: MakeTap, revisions: tuple[str, ...], method: str | None, message: Json
-) -> None:
+def test_what_conforms_passes(make_tap: MakeTap, revisions: tuple[str, ...], method: str | None, message: Json) -> None:
     tap = make_tap()
     for revision in revisions:
         tap.check(message, revision=revision, method=method)
@@ -424,9 +420,7 @@ def test_in_a_stream_everything_is_judged_however_it_is_cut() -> None:
     tap = Tap(None)
     open_session(tap, "2025-06-18")
     progress = call("notifications/progress", {"progressToken": 1, "progress": 1})
-    stream = (
-        b"id: s:0\ndata:\n\n: keep\n\n" + as_event(progress) + as_event(question()) + as_event(answer({}, id=7))
-    )
+    stream = b"id: s:0\ndata:\n\n: keep\n\n" + as_event(progress) + as_event(question()) + as_event(answer({}, id=7))
     cut = [stream[at : at + 7] for at in range(0, len(stream), 7)]
     http(tap, call("tools/call", {}, id=7), 200, SSE_TYPE, *cut, mcp_session_id="s1")
     assert len(tap.violations) == 1  # the result has no content

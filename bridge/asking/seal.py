@@ -9,10 +9,8 @@ log only: whoever presented it gets one sentence. Source: basic/patterns/mrtr#se
 import base64
 import binascii
 import hashlib
-import secrets
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -82,34 +80,30 @@ class KeyRing:
         self.first = next(iter(self.keys))
 
     @classmethod
-    def random(cls) -> "KeyRing":
-        """A ring with one new secret, which only this process knows."""
-        return cls([secrets.token_bytes(_SECRET_BYTES)])
+    def parse(cls, text: str, source: str) -> "KeyRing":
+        """Read a ring from a text: one secret a line, 64 hexadecimal digits each; `#` begins a comment.
 
-    @classmethod
-    def from_file(cls, path: str | Path) -> "KeyRing":
-        """Read a ring from a file: one secret a line, 64 hexadecimal digits each, the first seals.
+        Args:
+            text: the lines.
+            source: what to call them in an error.
 
         Raises:
-            ConfigurationError: a file that cannot be read, or a line that is no secret, by its number.
+            ConfigurationError: a line that is no secret, by its number, or no secret at all.
         """
-        try:
-            lines = Path(path).read_text().splitlines()
-        except OSError as error:
-            raise ConfigurationError(f"cannot read the key file {path}: {error.strerror}") from None
         keys = []
-        for number, line in enumerate(lines, 1):
-            text = line.partition("#")[0].strip()
-            if not text:
+        for number, line in enumerate(text.splitlines(), 1):
+            digits = line.partition("#")[0].strip()
+            if not digits:
                 continue
             try:
-                keys.append(bytes.fromhex(text))
+                key = bytes.fromhex(digits)
             except ValueError:
-                raise ConfigurationError(f"{path}, line {number}: expected 64 hexadecimal digits") from None
-            if len(keys[-1]) != _SECRET_BYTES:
-                raise ConfigurationError(f"{path}, line {number}: expected 64 hexadecimal digits, got {len(text)}")
+                raise ConfigurationError(f"{source}, line {number}: expected 64 hexadecimal digits") from None
+            if len(key) != _SECRET_BYTES:
+                raise ConfigurationError(f"{source}, line {number}: expected 64 hexadecimal digits, got {len(digits)}")
+            keys.append(key)
         if not keys:
-            raise ConfigurationError(f"{path} holds no secret; expected one line of 64 hexadecimal digits")
+            raise ConfigurationError(f"{source} holds no secret; expected a line of 64 hexadecimal digits")
         return cls(keys)
 
 

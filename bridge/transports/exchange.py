@@ -119,8 +119,11 @@ class Exchange:
         """The request was cancelled: end what has begun, without a reply."""
         self._node.forget(self)
         await self._end_companion()
-        if self._open and not self._gone:
-            await self._send({"type": "http.response.body", "body": b""})
+        if self._gone:
+            return
+        if not self._open:
+            await self._send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
+        await self._send({"type": "http.response.body", "body": b""})
 
     async def watch(self) -> None:
         """Look after the request until it is over. See `Node.watch`."""
@@ -159,16 +162,14 @@ class Exchange:
 
     async def _keep_open(self) -> None:
         await anyio.sleep(LATE_SECONDS)
-        while self._takes.events and not self._gone:
-            if self._open:
-                await self._write(b": still here\n\n")
-            else:
-                await self._write(b"")
+        while True:
+            if self._takes.events:
+                await self._write(b": still here\n\n" if self._open else b"")
             await self._on_beat()
             await anyio.sleep(COMMENT_SECONDS)
 
     async def _on_beat(self) -> None:
-        """Every 15 s, while the stream is open."""
+        """Every 15 s, while the request is under way."""
 
     async def _event(self, data: bytes, kind: bytes) -> bytes:
         return event(data)
@@ -218,6 +219,7 @@ class SessionExchange(Exchange):
         self._stream = stream
         self._grace_seconds = grace_seconds
         self._sequence = 0
+        self._since = session.heard
         self._logged: anyio.Lock | None = None
 
     async def send(self, message: Json) -> None:
@@ -253,7 +255,7 @@ class SessionExchange(Exchange):
 
     async def _client_gone(self) -> None:
         """Disconnect is not cancellation: the call goes on for the grace time, and longer if the client is back."""
-        attached, position = False, self._session.heard
+        attached, position = False, self._since
         deadline = anyio.current_time() + self._grace_seconds
         while attached or anyio.current_time() < deadline:
             patience = COMMENT_SECONDS if attached else deadline - anyio.current_time()

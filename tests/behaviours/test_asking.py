@@ -1,5 +1,6 @@
 """What the author of a tool sees: `elicit`, `step`, the journal, suspension."""
 
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -289,10 +290,8 @@ async def test_a_run_that_swallowed_its_suspension_has_failed(
 
     @bridge.tool
     async def ask(ctx: Context) -> str:
-        try:
+        with suppress(BaseException):
             await ctx.elicit("Delete all?", bool)
-        except BaseException:  # noqa: SIM105 - what an author would write
-            pass
         return "deleted"
 
     async with connect(await serve(bridge), **client) as mcp:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from pydantic import BaseModel, Field
 
-from bridge import Bridge, Context, KeyRing
+from bridge import Bridge, Context, KeyRing, random_keys
 from bridge.asking.seal import BROKEN_SEAL
 from bridge.protocol.messages import encode
 from bridge.stores import MemoryStore, Store
@@ -200,7 +200,7 @@ async def test_notifications_get_202_and_responses_400(serve: Serve) -> None:
 async def test_a_state_holds_only_where_it_was_made(
     serve: Serve, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keys = KeyRing.random()
+    keys = random_keys()
     desk = Desk(store, keys)
     async with (
         connect(await serve(desk.bridge)) as mcp,

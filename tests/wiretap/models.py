@@ -32,9 +32,7 @@ _STUBS: dict[Kind, dict[str, Any]] = {
 class WireModels:
     """What `mcp_types` says about the body of a message."""
 
-    def problems(
-        self, kind: Kind, body: Any, *, revision: str, method: str | None, direction: Direction
-    ) -> list[str]:
+    def problems(self, kind: Kind, body: Any, *, revision: str, method: str | None, direction: Direction) -> list[str]:
         """What the wire model finds wrong, as `path: reason`; errors and unknown methods it cannot judge."""
         if kind == "error" or method is None or (revision == "2025-11-25" and "tasks/" in method):
             return []  # mcp_types leaves the tasks of 2025-11-25 out.
@@ -47,9 +45,7 @@ class WireModels:
         try:
             read = adapter.validate_python(frame, strict=True, by_name=False)
         except ValidationError as invalid:
-            return [
-                f"{_path(prefix, error['loc'])}: {error['msg']}" for error in invalid.errors(include_url=False)
-            ]
+            return [f"{_path(prefix, error['loc'])}: {error['msg']}" for error in invalid.errors(include_url=False)]
         written = adapter.dump_python(read, by_alias=True, exclude_unset=True)
         return [f"{path}: not a field of the wire model" for path in _dropped(frame, written, prefix)]
 

@@ -70,9 +70,7 @@ def envelope_problems(kind: Kind, message: dict[str, Any]) -> list[str]:
 
 
 def _error_problems(error: dict[str, Any]) -> list[str]:
-    problems = [
-        f"error.{name}: no member of an error" for name in sorted(set(error) - {"code", "message", "data"})
-    ]
+    problems = [f"error.{name}: no member of an error" for name in sorted(set(error) - {"code", "message", "data"})]
     if not isinstance(error.get("code"), int) or isinstance(error.get("code"), bool):
         problems.append("error.code: not an integer")
     if not isinstance(error.get("message"), str):

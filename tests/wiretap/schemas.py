@@ -35,9 +35,7 @@ class ClosedSchemas:
         self._of = cache(lambda revision: _Revision.read(spec_folder / revision / "schema.json"))
         self._validator = cache(self._build)
 
-    def problems(
-        self, kind: Kind, body: Any, *, revision: str, method: str | None, direction: Direction
-    ) -> list[str]:
+    def problems(self, kind: Kind, body: Any, *, revision: str, method: str | None, direction: Direction) -> list[str]:
         """What the closed schema finds wrong with the body of a message, as `path: reason`."""
         asks = kind == "result" and body.get("resultType") == "input_required"
         code = body.get("code") if kind == "error" else None
@@ -127,9 +125,7 @@ class _Revision:
             return _ANYTHING[name] if name in _ANYTHING else self.closed(self._definitions[name], is_open=is_open)
         if "allOf" in schema:
             return reduce(_merge, (self.closed(part) for part in schema["allOf"]))
-        copy = {
-            word: value for word, value in schema.items() if word not in ("description", "additionalProperties")
-        }
+        copy = {word: value for word, value in schema.items() if word not in ("description", "additionalProperties")}
         if isinstance(copy.get("type"), list) and "boolean" in copy["type"]:
             # TypeScript's `number` in a union was generated as an integer.
             copy["type"] = ["number" if name == "integer" else name for name in copy["type"]]
@@ -169,12 +165,8 @@ def _leaves(error: ValidationError) -> Iterator[ValidationError]:
     if not error.context:
         yield error
         return
-    branches = [
-        list(errors) for _, errors in groupby(error.context, key=lambda inner: inner.relative_schema_path[0])
-    ]
-    for inner in min(
-        branches, key=lambda errors: (any(e.validator in _DISCRIMINATORS for e in errors), len(errors))
-    ):
+    branches = [list(errors) for _, errors in groupby(error.context, key=lambda inner: inner.relative_schema_path[0])]
+    for inner in min(branches, key=lambda errors: (any(e.validator in _DISCRIMINATORS for e in errors), len(errors))):
         yield from _leaves(inner)
 
 

@@ -87,9 +87,7 @@ class Tap:
         if self.violations:
             raise AssertionError(f"{len(self.violations)} violations on the wire:\n" + "\n".join(self.violations))
 
-    def _problems(
-        self, message: Any, revision: str | None, method: str | None, direction: Direction
-    ) -> Iterator[str]:
+    def _problems(self, message: Any, revision: str | None, method: str | None, direction: Direction) -> Iterator[str]:
         kind = kind_of(message) if isinstance(message, dict) else None
         if kind is None:
             yield "not a JSON-RPC message"

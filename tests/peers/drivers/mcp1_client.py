@@ -1,0 +1,54 @@
+"""Drives the client of mcp 1.30.0. See `plan.py`."""
+
+from typing import Any
+
+import mcp.types as types
+from mcp import ClientSession, McpError
+from mcp.client.streamable_http import streamablehttp_client
+from plan import Json, Plan, drive
+
+
+async def converse(plan: Plan) -> None:
+    """Follow a plan over one session."""
+
+    async def ask(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        answer = await plan.answer(params.message, params.requestedSchema)
+        if "error" in answer:
+            return types.ErrorData(code=answer["error"], message="planned")
+        return types.ElicitResult(action=answer["action"], content=answer.get("content"))
+
+    async def note(message: Any) -> None:
+        if isinstance(message, types.ServerNotification):
+            plan.notified(message.root.method)
+        elif isinstance(message, Exception):
+            plan.report["errors"].append(repr(message))
+
+    async with (
+        streamablehttp_client(plan.url) as (read, write, _),
+        ClientSession(
+            read, write, elicitation_callback=ask if plan.can_be_asked else None, message_handler=note
+        ) as mcp,
+    ):
+        initialized = await mcp.initialize()
+        plan.report["revision"] = initialized.protocolVersion
+
+        async def list_tools() -> list[Json]:
+            return [_wire(tool) for tool in (await mcp.list_tools()).tools]
+
+        async def call_tool(name: str, arguments: Json) -> Json:
+            return _wire(await mcp.call_tool(name, arguments))
+
+        await plan.run(list_tools, call_tool, _error)
+
+
+def _wire(model: Any) -> Json:
+    wire: Json = model.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return wire
+
+
+def _error(error: Exception) -> Json:
+    return _wire(error.error) if isinstance(error, McpError) else {"message": repr(error)}
+
+
+drive(converse)

@@ -1,0 +1,152 @@
+"""What every driver shares, whatever SDK it drives: the plan it is given, the user and the model it plays, its report.
+
+A driver runs inside the environment of its peer, so this knows neither `bridge` nor `tests`. The first line of stdin
+is the plan; each later one is the name of an answer that may go out now. Each line of stdout is one JSON object:
+`{"asked": …}` whenever a question is shown, at the end `{"report": …}`. `tests/peers/driving.py` is the other side.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import jsonschema
+
+Json = dict[str, Any]
+FALLBACK_TOOL = "sendElicitationResult"
+
+
+class Plan:
+    """What to do, and what came of it."""
+
+    def __init__(self, plan: Json, told: asyncio.StreamReader) -> None:
+        self.url: str = plan["url"]
+        self.mode: str = plan["mode"]
+        self.can_be_asked: bool = plan["can_be_asked"]
+        self.report: Json = {"tools": [], "calls": [], "notifications": [], "tools_afterwards": [], "errors": []}
+        self._steps: list[list[Json]] = plan["steps"]
+        self._expected: list[str] = plan["expected_notifications"]
+        self._told = told
+        self._open: list[_Call] = []
+        self._may_go: dict[str, asyncio.Event] = {}
+        self._notified = asyncio.Event()
+
+    async def run(
+        self,
+        list_tools: Callable[[], Awaitable[list[Json]]],
+        call_tool: Callable[[str, Json], Awaitable[Json]],
+        error_of: Callable[[Exception], Json],
+    ) -> None:
+        """Make the planned calls, those of one step at once.
+
+        Args:
+            list_tools: asks the server for its tools.
+            call_tool: calls one; its result is as it is on the wire.
+            error_of: what a failed call has for `error` in the report.
+        """
+        listener = asyncio.create_task(self._listen())
+        self.report["tools"] = await list_tools()
+        for step in self._steps:
+            self._open = [_Call(planned) for planned in step]
+            self.report["calls"] += [call.report for call in self._open]
+            await asyncio.gather(*(self._make(call, call_tool, error_of) for call in self._open))
+        while not set(self._expected) <= set(self.report["notifications"]):
+            self._notified.clear()
+            await self._notified.wait()
+        self.report["tools_afterwards"] = await list_tools()
+        listener.cancel()
+
+    async def answer(self, message: str, schema: Json, elicit_id: str | None = None) -> Json:
+        """Be the user: what is planned for this question, once it may go out. Either `action` or `error` is in it."""
+        for call in self._open:
+            if call.answers and call.answers[0]["about"] in message:
+                call.report["questions"].append({"message": message, "requestedSchema": schema})
+                answer = call.answers.pop(0)
+                may_go = self._may_go.setdefault(answer["wait"], asyncio.Event()) if answer["wait"] else None
+                say({"asked": {"message": message, "elicitId": elicit_id}})
+                if may_go is not None:
+                    await may_go.wait()
+                return answer
+        self.report["errors"].append(f"no answer was planned for: {message}")
+        return {"action": "cancel"}
+
+    def notified(self, method: str) -> None:
+        """Note a notification of the server's."""
+        self.report["notifications"].append(method)
+        self._notified.set()
+
+    async def _make(
+        self,
+        call: "_Call",
+        call_tool: Callable[[str, Json], Awaitable[Json]],
+        error_of: Callable[[Exception], Json],
+    ) -> None:
+        try:
+            result = await call_tool(call.name, call.arguments)
+            pending = _pending(result)
+            while pending is not None:
+                result = await self._pass_on(call, pending, call_tool)
+                pending = _pending(result) or (pending if call.was_refused(result) else None)
+        except Exception as error:
+            call.report["error"] = error_of(error)
+        else:
+            call.report["result"] = result
+
+    async def _pass_on(self, call: "_Call", pending: Json, call_tool: Callable[[str, Json], Awaitable[Json]]) -> Json:
+        """Be the model: ask in the chat, and call the fallback tool."""
+        answer = await self.answer(pending["message"], pending["schema"], pending["elicitId"])
+        arguments = {key: answer[key] for key in ("action", "content") if key in answer}
+        result = await call_tool(FALLBACK_TOOL, {"elicitId": pending["elicitId"], **arguments})
+        if not result.get("isError"):
+            # The SDK checks results against the schema of the tool it called; a model's host, of the one that asked.
+            schema = next(tool.get("outputSchema") for tool in self.report["tools"] if tool["name"] == call.name)
+            jsonschema.validate(result.get("structuredContent"), schema or {})
+        return result
+
+    async def _listen(self) -> None:
+        while line := (await self._told.readline()).decode().strip():
+            self._may_go.setdefault(line, asyncio.Event()).set()
+
+
+class _Call:
+    """A planned call and what came of it."""
+
+    def __init__(self, planned: Json) -> None:
+        self.name: str = planned["name"]
+        self.arguments: Json = planned["arguments"]
+        self.answers: list[Json] = planned["answers"]
+        self.report: Json = {"name": self.name, "questions": [], "refusals": [], "result": None, "error": None}
+
+    def was_refused(self, result: Json) -> bool:
+        """Whether an answer was invalid and another one is planned."""
+        if not result.get("isError") or not self.answers:
+            return False
+        self.report["refusals"].append(result["content"][0]["text"])
+        return True
+
+
+def _pending(result: Json) -> Json | None:
+    pending: Json | None = result.get("_meta", {}).get("elicitationPending")
+    return pending
+
+
+def say(line: Json) -> None:
+    """Tell the test something."""
+    print(json.dumps(line), flush=True)
+
+
+def drive(converse: Callable[[Plan], Awaitable[None]]) -> None:
+    """Read the plan, follow it, and print the report."""
+
+    async def main() -> None:
+        told = asyncio.StreamReader(limit=2**20)
+        pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(told), sys.stdin
+        )
+        plan = Plan(json.loads(await told.readline()), told)
+        await converse(plan)
+        pipe.close()
+        say({"report": plan.report})
+
+    asyncio.run(main())

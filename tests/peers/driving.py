@@ -1,0 +1,208 @@
+"""Running a driver: the plan it gets, and what it reports. `drivers/plan.py` is the other side."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from tests.peers.environments import environment
+
+FALLBACK_TOOL = "sendElicitationResult"
+_DRIVERS = Path(__file__).parent / "drivers"
+_EXIT_SECONDS = 10
+
+Json = dict[str, Any]
+
+
+class Peer(NamedTuple):
+    """A real client: which program, in which mode, and whether it has a callback for questions."""
+
+    name: Literal["mcp1", "mcp2"]
+    mode: Literal["legacy", "auto", "2026-07-28"] = "legacy"
+    can_be_asked: bool = True
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=False):
+    """What the user says to one question.
+
+    Args:
+        action: accept, decline or cancel.
+        content: what is in the form.
+        error: a JSON-RPC error code instead of all that.
+        about: a part of the question's message, where several questions are open.
+        wait: the name under which the answer is held back until `Driver.release`.
+    """
+
+    action: str | None = None
+    content: Any = msgspec.UNSET
+    error: int | msgspec.UnsetType = msgspec.UNSET
+    about: str = ""
+    wait: str = ""
+
+
+def accept(content: Any = msgspec.UNSET, *, about: str = "", wait: str = "") -> Answer:
+    return Answer("accept", content, about=about, wait=wait)
+
+
+def fails(code: int) -> Answer:
+    """The client answers with a JSON-RPC error."""
+    return Answer(error=code)
+
+
+DECLINE = Answer("decline")
+CANCEL = Answer("cancel")
+TICKED = accept({"confirm": True})
+UNTICKED = accept({"confirm": False})
+
+
+class Call(NamedTuple):
+    """A call to make, and the answers to its questions."""
+
+    name: str
+    arguments: Json = {}  # noqa: RUF012 - a NamedTuple's default
+    answers: tuple[Answer, ...] = ()
+
+
+def call(name: str, *answers: Answer, **arguments: Any) -> Call:
+    return Call(name, arguments, answers)
+
+
+HISTORY = call("history")
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a call: its result as on the wire or its error, the questions seen, the answers refused."""
+
+    name: str
+    questions: list[Json]
+    refusals: list[str]
+    result: Json | None
+    error: Json | None
+
+    @property
+    def value(self) -> Any:
+        """The result's structured content; a list without the object that legacy revisions want around it."""
+        assert self.error is None, self.error
+        assert self.result is not None
+        content = self.result.get("structuredContent")
+        return content["result"] if isinstance(content, dict) and content.keys() == {"result"} else content
+
+    @property
+    def text(self) -> str:
+        assert self.result is not None, self.error
+        return "\n".join(block["text"] for block in self.result["content"])
+
+    @property
+    def is_error(self) -> bool:
+        assert self.result is not None, self.error
+        return self.result.get("isError") is True
+
+    @property
+    def code(self) -> str | None:
+        """The bridge's own code of an error."""
+        assert self.result is not None, self.error
+        code: str | None = self.result.get("_meta", {}).get("mcp-session-bridge/code")
+        return code
+
+    @property
+    def messages(self) -> list[str]:
+        return [question["message"] for question in self.questions]
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All that a driver saw."""
+
+    revision: str
+    tools: list[Json]
+    calls: list[Outcome]
+    notifications: list[str]
+    tools_afterwards: list[Json]
+    errors: list[str]
+
+    @property
+    def tool_names(self) -> list[str]:
+        return [tool["name"] for tool in self.tools]
+
+    @property
+    def tool_names_afterwards(self) -> list[str]:
+        return [tool["name"] for tool in self.tools_afterwards]
+
+
+class Driver:
+    """A driver under way."""
+
+    def __init__(self, process: "subprocess.Popen[str]", complaints: Any) -> None:
+        self._process = process
+        self._complaints = complaints
+
+    def asked(self) -> Json:
+        """Wait until the next question is shown: its `message`, and its `elicitId` where the chat asks."""
+        shown: Json = self._read("asked")
+        return shown
+
+    def release(self, wait: str) -> None:
+        """Let an answer go out."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(wait + "\n")
+        self._process.stdin.flush()
+
+    def report(self) -> Report:
+        """Wait for the end, past all questions."""
+        report = msgspec.convert(self._read("report"), Report)
+        assert report.errors == []
+        return report
+
+    def _read(self, kind: str) -> Any:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            said = json.loads(line)
+            if kind in said:
+                return said[kind]
+            assert "report" not in said, f"the plan was over before {kind!r}: {line}"
+        self._complaints.seek(0)
+        raise AssertionError(f"the driver ended before {kind!r}:\n{self._complaints.read()}")
+
+
+@contextmanager
+def driver(peer: Peer, url: str, *steps: Call | tuple[Call, ...], expects: tuple[str, ...] = ()) -> Iterator[Driver]:
+    """Start a driver.
+
+    Args:
+        peer: who is driven.
+        url: the server.
+        steps: calls to make one after the other; those in a tuple at once.
+        expects: notifications to wait for at the end.
+    """
+    planned = [step if isinstance(step, Call) else list(step) for step in steps]
+    plan = {
+        "url": url,
+        "mode": peer.mode,
+        "can_be_asked": peer.can_be_asked,
+        "steps": [[one._asdict() for one in ([step] if isinstance(step, Call) else step)] for step in planned],
+        "expected_notifications": expects,
+    }
+    command = [str(environment(peer.name)), str(_DRIVERS / f"{peer.name}_client.py")]
+    with tempfile.TemporaryFile("w+") as complaints:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True, bufsize=1
+        )
+        try:
+            driver = Driver(process, complaints)
+            driver.release(msgspec.json.encode(plan).decode())
+            yield driver
+            assert process.wait(_EXIT_SECONDS) == 0
+        finally:
+            process.kill()
+            with suppress(BrokenPipeError):
+                process.communicate()
+
+
+def drive(peer: Peer, url: str, *steps: Call | tuple[Call, ...], expects: tuple[str, ...] = ()) -> Report:
+    """Run a driver to its end."""
+    with driver(peer, url, *steps, expects=expects) as running:
+        return running.report()
