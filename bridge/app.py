@@ -4,12 +4,12 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
+from weakref import WeakSet
 
 import anyio
 
-from bridge.asking.routes import RouteName
+from bridge.asking.routes import ClientRule, RouteName
 from bridge.asking.seal import KeyRing, Seal
 from bridge.calls import Calls, Route
 from bridge.claims import Claims
@@ -18,14 +18,16 @@ from bridge.eras.modern import ModernEra
 from bridge.errors import ConfigurationError, MissingExtraError
 from bridge.keys import random_keys
 from bridge.node import Node
-from bridge.pending import Pending
-from bridge.routes.chat import Chat, NoChat
+from bridge.pending import SealedPending, SessionPending
+from bridge.publishing import Change, Publisher
+from bridge.routes.chat import Chat, ChatRules, NoChat
 from bridge.routes.push import Push, PushLimits
-from bridge.routes.rounds import Refuse, Rounds
+from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Authenticate, Options, ServerInfo
-from bridge.sessions import SessionLimits, Sessions
+from bridge.sessions import SessionLimits, Sessions, complete_page
 from bridge.stores import MemoryStore, Store, open_store
 from bridge.transports.http import HttpTransport
+from bridge.upstreams.base import AskingRules, Policy
 from bridge.upstreams.functions import Functions, ToolAnnotations
 
 __all__ = ["Application", "Bridge"]
@@ -38,7 +40,13 @@ class _OptionFields(TypedDict, total=False):
     """The fields of `Options`, as arguments of `Bridge`."""
 
     elicitation: bool
-    fallback: Literal["result", "off"]
+    fallback: Literal["result", "wait", "off"]
+    wait_seconds: float
+    chat_consent: Literal["allow", "deny"]
+    on_invalid: Literal["error", "reask"]
+    not_secret: tuple[str, ...]
+    client_rules: tuple[ClientRule, ...]
+    page_size: int
     sessions: SessionLimits
     push: PushLimits
     round_seconds: float
@@ -49,6 +57,36 @@ class _OptionFields(TypedDict, total=False):
     list_ttl_seconds: float
     authenticate: Authenticate | None
     threads: int
+
+
+class ToolFields(TypedDict, total=False):
+    """What an author may say of a tool; see `Bridge.tool`."""
+
+    name: str
+    title: str
+    description: str
+    annotations: ToolAnnotations
+    icons: list[dict[str, Any]]
+    meta: dict[str, Any]
+    on_invalid: Literal["error", "reask"]
+    not_secret: tuple[str, ...]
+    duplicates: Literal["same", "separate"]
+
+
+class PromptFields(TypedDict, total=False):
+    """What an author may say of a prompt; see `Bridge.prompt`."""
+
+    name: str
+    title: str
+    description: str
+    icons: list[dict[str, Any]]
+    meta: dict[str, Any]
+
+
+class ResourceFields(PromptFields, total=False):
+    """What an author may say of a resource; see `Bridge.resource`."""
+
+    mime_type: str
 
 
 class Bridge:
@@ -98,41 +136,26 @@ class Bridge:
             )
         self.keys = random_keys() if keys is None else keys
         self.functions = Functions(self.options.threads)
+        self._apps: WeakSet[Application] = WeakSet()
 
     @overload
     def tool(self, function: _Function) -> _Function: ...
 
     @overload
-    def tool(
-        self,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
-    ) -> Callable[[_Function], _Function]: ...
+    def tool(self, **about: Unpack[ToolFields]) -> Callable[[_Function], _Function]: ...
 
-    def tool(
-        self,
-        function: Callable[..., Any] | None = None,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
-    ) -> Any:
+    def tool(self, function: Callable[..., Any] | None = None, **about: Unpack[ToolFields]) -> Any:
         """Make a function a tool: `@bridge.tool`, or `@bridge.tool(name=…)`.
 
         The arguments' schema comes from the signature, the output schema from the return annotation. A parameter
         annotated `Context` is injected. The function may be sync or async; it returns JSON, a pydantic model or
-        the like, and raises `ToolError` with what the model shall read.
+        the like, or a `ToolResult`, and raises `ToolError` with what the model shall read.
 
         Args:
             function: the function.
-            name: the tool's name; the function's by default.
-            title: a name for people.
-            description: what it does, for models; the docstring by default.
-            annotations: hints such as `{"destructiveHint": True}`.
+            about: `name` (the function's by default), `title`, `description` (the docstring by default), `annotations`
+                (hints such as `{"destructiveHint": True}`), `icons`, `meta`; `on_invalid` and `not_secret` as in
+                `Context.elicit`; `duplicates`: whether an equal call, made while one waits on chat, is the `same`.
 
         Returns:
             The function, unchanged.
@@ -142,14 +165,117 @@ class Bridge:
 
         Source: server/tools#tool.
         """
-        register = partial(
-            self.functions.register, name=name, title=title, description=description, annotations=annotations
+        if function is None:
+            return lambda decorated: self._add_tool(decorated, about)
+        return self._add_tool(function, about)
+
+    def _add_tool(self, function: _Function, about: ToolFields) -> _Function:
+        options = self.options
+        rules = AskingRules(
+            on_invalid=about.get("on_invalid", options.on_invalid),
+            not_secret=(*options.not_secret, *about.get("not_secret", ())),
         )
-        return register if function is None else register(function)
+        policy = Policy(duplicates=about.get("duplicates", "same"))
+        self.functions.add_tool(function, dict(about), rules, policy)
+        self._announce("tools")
+        return function
+
+    def prompt(self, **about: Unpack[PromptFields]) -> Callable[[_Function], _Function]:
+        """Make a function a prompt: `@bridge.prompt()`.
+
+        Its parameters are the prompt's arguments, which arrive as texts. It returns a text (said by the user), a
+        message with `role` and `content`, or a list of those. It may ask, where the client is not on chat.
+
+        Args:
+            about: `name`, `title`, `description`, `icons`, `meta`.
+
+        Source: server/prompts.
+        """
+
+        def register(function: _Function) -> _Function:
+            self.functions.add_prompt(function, dict(about))
+            self._announce("prompts")
+            return function
+
+        return register
+
+    def resource(self, uri: str, **about: Unpack[ResourceFields]) -> Callable[[_Function], _Function]:
+        """Make a function a resource: `@bridge.resource("notes://today")`.
+
+        A URI with variables, such as `notes://{day}`, makes a template, whose variables are the function's parameters.
+        It returns a text, bytes, or JSON. It may ask, where the client is not on chat.
+
+        Args:
+            uri: the resource's URI, or a template of it.
+            about: `name`, `title`, `description`, `mime_type`, `icons`, `meta`.
+
+        Source: server/resources.
+        """
+
+        def register(function: _Function) -> _Function:
+            self.functions.add_resource(function, uri, dict(about))
+            self._announce("resources")
+            return function
+
+        return register
+
+    def completion(self, reference: str, argument: str) -> Callable[[_Function], _Function]:
+        """Make a function complete an argument: `@bridge.completion("greet", "name")`.
+
+        It takes what was typed so far and the other arguments, and returns the texts to choose from.
+
+        Args:
+            reference: the prompt's name, or the resource template's URI.
+            argument: the argument's name.
+
+        Source: server/utilities/completion.
+        """
+
+        def register(function: _Function) -> _Function:
+            return self.functions.add_completion(function, reference, argument)
+
+        return register
+
+    async def list_changed(self, kind: Literal["tools", "prompts", "resources"]) -> None:
+        """Tell clients that a list is another one. What is registered while serving is told of by itself."""
+        await self._publish(Change(kind))
+
+    async def resource_updated(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource that it has new contents."""
+        await self._publish(Change("resource", uri))
+
+    async def complete_url(self, elicitation_id: str) -> bool:
+        """Tell the client whose user was sent to a page that it is done there.
+
+        Args:
+            elicitation_id: as it was given to `Context.elicit_url`.
+
+        Returns:
+            Whether a client that can be told is known.
+
+        Source: client/elicitation#completion-notifications-for-url-mode-elicitation of 2025-11-25.
+        """
+        return await complete_page(self.store, elicitation_id)
+
+    async def _publish(self, change: Change) -> None:
+        for app in list(self._apps):
+            if app.node.running:
+                await app.publisher.publish(change)
+                if self.store.shared:
+                    return
+
+    def _announce(self, kind: Literal["tools", "prompts", "resources"]) -> None:
+        """Tell of a registration while the bridge is served."""
+        for app in list(self._apps):
+            if app.node.running:
+                app.node.spawn(self._publish, Change(kind))
+                return
 
     def asgi(self, *, path: str = "/mcp") -> "Application":
         """Make an ASGI app that serves the bridge at `path`; mounted in another app, give its path there."""
-        return Application(self, path)
+        app = Application(self, path)
+        self._apps.add(app)
+        return app
 
     def run(self, host: str = "127.0.0.1", port: int = 8000) -> None:
         """Serve over HTTP until a signal ends it.
@@ -183,6 +309,7 @@ class Application:
         self._starting = anyio.Lock()
         self.node = Node(bridge.store)
         self.sessions = Sessions(self.node, bridge.options.sessions)
+        self.publisher = Publisher(self.node)
 
     async def start(self) -> None:
         """Begin to serve."""
@@ -190,6 +317,7 @@ class Application:
             if self._endpoint is None:
                 await self.node.start()
                 await self.sessions.start()
+                await self.publisher.start()
                 self._endpoint = await self._build()
 
     async def stop(self) -> None:
@@ -253,17 +381,34 @@ class Application:
         options, upstream, store = bridge.options, bridge.functions, bridge.store
         claims = Claims(node)
         seal = Seal(bridge.keys, secrets.token_bytes(16))
-        rounds = Rounds(seal, await _identity(store), bridge.server.info["name"], options.round_seconds)
-        modern_routes: dict[RouteName, Route] = {RouteName.ROUNDS: rounds, RouteName.REFUSE: Refuse()}
-        chat = Chat(sessions, Pending(store, options.pending_seconds), upstream)
-        by_chat: Route = NoChat() if options.fallback == "off" else chat
-        push = Push(sessions, by_chat, options.push)
-        legacy_routes: dict[RouteName, Route] = {RouteName.PUSH: push, RouteName.CHAT: by_chat}
-        modern_calls = Calls(upstream, claims, modern_routes, elicitation=options.elicitation)
-        legacy_calls = Calls(upstream, claims, legacy_routes, elicitation=options.elicitation)
-        modern = ModernEra(bridge.server, upstream, modern_calls, rounds, options)
-        legacy = LegacyEra(bridge.server, upstream, legacy_calls, chat, sessions, options)
-        return HttpTransport(node, modern, legacy, sessions, options)
+        store_id, audience = await _identity(store), bridge.server.info["name"]
+        rules = AskingRules(
+            elicitation=options.elicitation, on_invalid=options.on_invalid, not_secret=options.not_secret
+        )
+        chat_rules = ChatRules(
+            consent=options.chat_consent, wait_seconds=options.wait_seconds if options.fallback == "wait" else 0.0
+        )
+        sealed = SealedPending(seal, store, store_id, audience, options.pending_seconds)
+        visitors_chat = Chat(sealed, upstream, claims, None, chat_rules)
+        sessions_chat = Chat(SessionPending(store, options.pending_seconds), upstream, claims, sessions, chat_rules)
+        no_chat = NoChat() if options.fallback == "off" else None
+        rounds = Rounds(seal, store_id, audience, options.round_seconds)
+        push = Push(sessions, store, no_chat or sessions_chat, options.push, options.client_rules)
+        modern_routes: dict[RouteName, Route] = {
+            RouteName.ROUNDS: rounds,
+            RouteName.REFUSE: Refuse(),
+            RouteName.CHAT: no_chat or visitors_chat,
+        }
+        legacy_routes: dict[RouteName, Route] = {
+            RouteName.PUSH: push,
+            RouteName.CHAT: no_chat or sessions_chat,
+            RouteName.REFUSE: RefuseOnSession(),
+        }
+        modern_calls = Calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
+        legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
+        modern = ModernEra(bridge.server, upstream, modern_calls, rounds, visitors_chat, options)
+        legacy = LegacyEra(bridge.server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        return HttpTransport(node, modern, legacy, sessions, self.publisher, options)
 
 
 async def _identity(store: Store) -> str:

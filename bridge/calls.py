@@ -6,21 +6,22 @@ loop goes on, or says how the request ends.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from bridge.asking.journal import MAX_JOURNAL_BYTES, Journal
 from bridge.asking.question import Question
-from bridge.asking.routes import RouteName, choose
+from bridge.asking.routes import ClientRule, RouteName, choose
 from bridge.claims import AlreadyAnswered, Claims, Ending, Execution, Interrupted, Released
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import INTERNAL_ERROR, Json
-from bridge.upstreams.base import Call, CallRequest, Failed, Finished, Outlet, Stopped, Upstream
-from bridge.upstreams.functions import error_result
+from bridge.upstreams.base import AskingRules, Call, CallRequest, Failed, Finished, Outlet, Stopped, Upstream
+from bridge.upstreams.results import error_result
 
-__all__ = ["MAX_ROUNDS", "Calls", "Client", "Exchange", "Round", "Route"]
+__all__ = ["MAX_ROUNDS", "Calls", "Client", "Exchange", "Round", "Route", "Stored"]
 
 MAX_ROUNDS: Final = 10
 """How often a call may be run again with new answers."""
@@ -73,14 +74,20 @@ class Round(msgspec.Struct):
         call: what the upstream gets.
         exchange: the request that is being answered.
         number: how often the call was answered before.
-        call_id: names the call over all its rounds; empty until it first asks.
     """
 
     client: Client
     call: Call
     exchange: Exchange
     number: int = 0
-    call_id: str = ""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What is known of a call that goes on: its id, how often it was answered, and its journal."""
+
+    call_id: str
+    number: int
+    journal: Journal
 
 
 class Route(Protocol):
@@ -102,16 +109,24 @@ class Calls:
         upstream: what is wrapped.
         claims: what makes a round run once.
         routes: the way of each route name, for the clients of one era.
-        elicitation: whether asking is switched on.
+        rules: how calls may ask.
+        client_rules: what the operator decided about some clients.
     """
 
     def __init__(
-        self, upstream: Upstream, claims: Claims, routes: Mapping[RouteName, Route], *, elicitation: bool
+        self,
+        upstream: Upstream,
+        claims: Claims,
+        routes: Mapping[RouteName, Route],
+        *,
+        rules: AskingRules,
+        client_rules: Sequence[ClientRule] = (),
     ) -> None:
         self._upstream = upstream
         self._claims = claims
         self._routes = routes
-        self._elicitation = elicitation
+        self._rules = rules
+        self._client_rules = client_rules
 
     def begin(
         self,
@@ -119,12 +134,31 @@ class Calls:
         client: Client,
         outlet: Outlet,
         exchange: Exchange,
-        journal: Journal | None = None,
+        stored: "Stored | None" = None,
+        input_responses: Json | None = None,
     ) -> Round:
-        """Make a call of a request, or of what is stored of one."""
-        route = choose(client.profile, "form", client.unable).route
-        known = Journal() if journal is None else journal
-        return Round(client, Call(request, client.profile, known, outlet, route, self._elicitation), exchange)
+        """Make a call of a request, or of what is stored of one.
+
+        Args:
+            request: what was called.
+            client: who called.
+            outlet: where the call's progress and logs go.
+            exchange: the request that is being answered.
+            stored: what is known of the call, where it was answered before.
+            input_responses: the raw answers of a modern retry.
+        """
+        known = Stored(secrets.token_urlsafe(18), 0, Journal()) if stored is None else stored
+        call = Call(
+            known.call_id,
+            request,
+            client.profile,
+            known.journal,
+            outlet,
+            choose(client.profile, "form", client.unable, self._client_rules).route,
+            self._rules,
+            input_responses or {},
+        )
+        return Round(client, call, exchange, known.number)
 
     async def run(self, current: Round) -> Ending | Released:
         """Run a call until it ends, or until its client has to be asked in another message.
@@ -142,7 +176,7 @@ class Calls:
                 return Finished(error_result(outcome.invalid.text, "INVALID_INPUT"))
             if (ended := _out_of_bounds(current)) is not None:
                 return ended
-            name, questions = _next(current.client, outcome.questions)
+            name, questions = self._next(current.client, outcome.questions)
             current.number += 1
             ending = await self._routes[name].ask(current, questions)
             if ending is not None:
@@ -198,6 +232,13 @@ class Calls:
             return Finished(error_result(text + "and it was not run again.", "INTERRUPTED"))
         return ending
 
+    def _next(self, client: Client, questions: list[Question]) -> tuple[RouteName, list[Question]]:
+        """The questions that are asked now: those whose route is that of the first; a refusal comes before all."""
+        found = [choose(client.profile, question.mode, client.unable, self._client_rules) for question in questions]
+        routes = [choice.route for choice in found]
+        name = RouteName.REFUSE if RouteName.REFUSE in routes else routes[0]
+        return name, [question for question, route in zip(questions, routes, strict=True) if route is name]
+
     async def _is_repeatable(self, request: CallRequest) -> bool:
         """Whether the tool says that running it twice does no harm."""
         definition = await self._upstream.tool(request.target) if request.method == "tools/call" else None
@@ -218,10 +259,3 @@ def _out_of_bounds(current: Round) -> Ending | None:
         _log.error("the answers and steps of %s take more than %d bytes", target, MAX_JOURNAL_BYTES)
         return Failed(INTERNAL_ERROR, f"The answers and steps of {target} take more than {MAX_JOURNAL_BYTES} bytes")
     return None
-
-
-def _next(client: Client, questions: list[Question]) -> tuple[RouteName, list[Question]]:
-    """The questions that are asked now: those whose route is that of the first; a refusal comes before all."""
-    routes = [choose(client.profile, question.mode, client.unable).route for question in questions]
-    name = RouteName.REFUSE if RouteName.REFUSE in routes else routes[0]
-    return name, [question for question, route in zip(questions, routes, strict=True) if route is name]

@@ -154,7 +154,7 @@ class Claims:
             if claim.answers != answers:
                 return AlreadyAnswered()
             if claim.state == "done":
-                return await self._stored(round_id)
+                return await self.ending(round_id) or AlreadyAnswered()
             if claim.state == "running" and claim.node != self._node.id and await self._node.is_alive(claim.node):
                 await self._store.wait({f"over/{round_id}": 0}, LEASE_SECONDS)
                 continue
@@ -190,16 +190,17 @@ class Claims:
             if self._store.shared:
                 await self._store.append(f"over/{round_id}", b"", ttl_seconds=RESULT_SECONDS, max_entries=1)
 
+    async def ending(self, round_id: str) -> Ending | None:
+        """How a round that is over ended, for who waited for it elsewhere; None where that is not kept."""
+        record = await self._store.get(f"result/{round_id}")
+        return None if record is None else _ending_decoder.decode(record.value)
+
     async def _keep(self, round_id: str, ending: Ending) -> None:
         value = encode(ending)
         if len(value) > _MAX_RESULT_BYTES:
             _log.info("the ending of round %s is too large to be kept for who asks again", round_id)
             return
         await self._store.put(f"result/{round_id}", value, ttl_seconds=RESULT_SECONDS)
-
-    async def _stored(self, round_id: str) -> Ending | AlreadyAnswered:
-        record = await self._store.get(f"result/{round_id}")
-        return AlreadyAnswered() if record is None else _ending_decoder.decode(record.value)
 
 
 _claim_decoder: Final = msgspec.json.Decoder(_Claim)

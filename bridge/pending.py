@@ -1,25 +1,27 @@
-"""Pending calls: the stored records of calls that wait for an answer from a chat.
+"""Pending calls: what is kept of calls that wait for an answer from a chat, so that they can go on.
 
-A record holds all that is needed to go on: the call with its arguments, its journal, its open questions. It stands
-under its session, so that another session's id names nothing. One more record for each session lists what is open
-there, bounds it, and finds an equal call that is asking already.
+Of a session's calls, records are kept under the session, so that another session's id names nothing. One more record
+for each session lists what is open there, bounds it, and finds an equal call that is asking already. A client
+without a session gets all of its pending call back, sealed, as the `elicitId`.
 """
 
 import secrets
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, cast
 
 import msgspec
 
+from bridge.asking.fallback import FALLBACK_TOOL_NAME
 from bridge.asking.form import digest
-from bridge.asking.journal import Journal
-from bridge.asking.question import Question
+from bridge.asking.question import Question, Reply
+from bridge.asking.seal import Broken, Claims, Seal
+from bridge.calls import Client, Stored
 from bridge.sessions import Session
 from bridge.stores.base import Store
 from bridge.upstreams.base import CallRequest
 
-__all__ = ["MAX_PENDING", "Pending", "PendingCall", "TooManyPending"]
+__all__ = ["MAX_PENDING", "Pending", "PendingCall", "SealedPending", "SessionPending", "TooManyPending"]
 
 MAX_PENDING: Final = 16
 """How many calls of one session may wait for a chat answer."""
@@ -31,11 +33,10 @@ class PendingCall(msgspec.Struct, kw_only=True):
     """A call that waits for an answer from a chat.
 
     Args:
-        elicit_id: at least 128 random bits.
+        elicit_id: names it: at least 128 random bits, or the sealed call itself.
         request: what was called, with its arguments.
-        journal: what is known so far.
+        stored: what is known so far; `number` is the round, from 1.
         questions: what is asked.
-        round: which round of the call this is, from 1.
         asked_at: seconds since the epoch.
         expires_at: seconds since the epoch.
         attempts: how many invalid answers have come.
@@ -44,13 +45,21 @@ class PendingCall(msgspec.Struct, kw_only=True):
 
     elicit_id: str
     request: CallRequest
-    journal: Journal
+    stored: Stored
     questions: list[Question]
-    round: int
     asked_at: float
     expires_at: float
     attempts: int = 0
     answered: bool = False
+
+    @property
+    def round_id(self) -> str:
+        """Names the round."""
+        return f"{self.stored.call_id}.{self.stored.number}"
+
+    def still_open(self) -> list[Question]:
+        """The questions that have no answer yet."""
+        return [question for question in self.questions if question.path not in self.stored.journal.replies]
 
 
 class TooManyPending(Exception):
@@ -59,6 +68,42 @@ class TooManyPending(Exception):
     def __init__(self, oldest: str) -> None:
         super().__init__(oldest)
         self.oldest = oldest
+
+
+class Pending(Protocol):
+    """Where pending calls are kept."""
+
+    async def add(self, client: Client, request: CallRequest, stored: Stored, questions: list[Question]) -> PendingCall:
+        """Keep a call that has stopped. Raises TooManyPending."""
+        ...
+
+    async def find(self, client: Client, elicit_id: str) -> PendingCall | None:
+        """Return this client's pending call of that id, answered ones for a while too, or None."""
+        ...
+
+    async def record(self, client: Client, call: PendingCall, replies: Mapping[str, Reply]) -> PendingCall | None:
+        """Keep some answers, by path; None where another answer to one of them came before."""
+        ...
+
+    async def count_attempt(self, client: Client, call: PendingCall) -> int:
+        """Count an invalid answer; return how many there were."""
+        ...
+
+    async def close(self, client: Client, call: PendingCall, *, forget: bool = False) -> None:
+        """The call does not wait any more."""
+        ...
+
+    async def reopen(self, client: Client, call: PendingCall) -> None:
+        """The answer did not do after all: the call waits again."""
+        ...
+
+    async def delivered(self, client: Client, elicit_id: str) -> None:
+        """The client has the question: an equal call from now on is the same call."""
+        ...
+
+    async def equal(self, client: Client, request: CallRequest) -> PendingCall | None:
+        """Find an equal call that is asking already and whose question the client has."""
+        ...
 
 
 class _Open(msgspec.Struct, array_like=True):
@@ -70,8 +115,8 @@ class _Open(msgspec.Struct, array_like=True):
     delivered: bool = False
 
 
-class Pending:
-    """The pending calls of all sessions.
+class SessionPending:
+    """The pending calls of sessions, as records.
 
     Args:
         store: where they stand.
@@ -85,27 +130,97 @@ class Pending:
         default = 86400.0 if store.durable else 3600.0
         self.ttl_seconds = default if ttl_seconds is None else ttl_seconds
 
-    async def add(
-        self, session: Session, request: CallRequest, journal: Journal, questions: list[Question], number: int
-    ) -> PendingCall:
-        """Store a call that has stopped.
-
-        Raises:
-            TooManyPending: the session has as many as it may.
-        """
+    async def add(self, client: Client, request: CallRequest, stored: Stored, questions: list[Question]) -> PendingCall:
+        """See `Pending`."""
         now = self._clock()
         call = PendingCall(
             elicit_id=secrets.token_urlsafe(18),
             request=request,
-            journal=journal,
+            stored=stored,
             questions=questions,
-            round=number,
             asked_at=now,
             expires_at=now + self.ttl_seconds,
         )
-        await self._enter(session, call, bounded=True)
-        await self._write(session, call, self.ttl_seconds)
+        await self._enter(_session(client), call, bounded=True)
+        await self._write(_session(client), call, self.ttl_seconds)
         return call
+
+    async def find(self, client: Client, elicit_id: str) -> PendingCall | None:
+        """See `Pending`."""
+        if not 16 <= len(elicit_id) <= 64 or not elicit_id.isascii():
+            return None
+        stored = await self._store.get(_key(_session(client), elicit_id))
+        if stored is None:
+            return None
+        call = _call_decoder.decode(stored.value)
+        return call if call.expires_at > self._clock() else None
+
+    async def record(self, client: Client, call: PendingCall, replies: Mapping[str, Reply]) -> PendingCall | None:
+        """See `Pending`: against every other answer that comes meanwhile."""
+        session = _session(client)
+        while True:
+            stored = await self._store.get(_key(session, call.elicit_id))
+            if stored is None:
+                return None
+            current = _call_decoder.decode(stored.value)
+            known = current.stored.journal.replies
+            if any(known.get(path, reply) != reply for path, reply in replies.items()):
+                return None
+            if all(path in known for path in replies):
+                return current
+            known.update(replies)
+            if await self._rewrite(session, current, stored.version):
+                return current
+
+    async def count_attempt(self, client: Client, call: PendingCall) -> int:
+        """See `Pending`."""
+        session = _session(client)
+        while True:
+            stored = await self._store.get(_key(session, call.elicit_id))
+            if stored is None:
+                return call.attempts + 1
+            current = _call_decoder.decode(stored.value)
+            current.attempts += 1
+            if await self._rewrite(session, current, stored.version):
+                return current.attempts
+
+    async def close(self, client: Client, call: PendingCall, *, forget: bool = False) -> None:
+        """See `Pending`: its record stays a while for who sends the same answer again."""
+        session = _session(client)
+        await self._alter(session, lambda listed: listed.pop(call.elicit_id, None))
+        if forget:
+            await self._store.take(_key(session, call.elicit_id))
+            return
+        call.answered = True
+        await self._write(session, call, _KEPT_SECONDS)
+
+    async def reopen(self, client: Client, call: PendingCall) -> None:
+        """See `Pending`."""
+        session = _session(client)
+        call.answered = False
+        await self._enter(session, call, bounded=False)
+        await self.delivered(client, call.elicit_id)
+        await self._write(session, call, max(call.expires_at - self._clock(), 1.0))
+
+    async def delivered(self, client: Client, elicit_id: str) -> None:
+        """See `Pending`."""
+
+        def mark(listed: dict[str, _Open]) -> None:
+            if elicit_id in listed:
+                listed[elicit_id].delivered = True
+
+        await self._alter(_session(client), mark)
+
+    async def equal(self, client: Client, request: CallRequest) -> PendingCall | None:
+        """See `Pending`."""
+        stored = await self._store.get(_list_key(_session(client)))
+        if stored is None:
+            return None
+        wanted, now = _call_digest(request), self._clock()
+        for elicit_id, opened in _list_decoder.decode(stored.value).items():
+            if opened.call == wanted and opened.delivered and opened.expires_at > now:
+                return await self.find(client, elicit_id)
+        return None
 
     async def _enter(self, session: Session, call: PendingCall, *, bounded: bool) -> None:
         def enter(listed: dict[str, _Open]) -> None:
@@ -115,66 +230,11 @@ class Pending:
 
         await self._alter(session, enter)
 
-    async def delivered(self, session: Session, elicit_id: str) -> None:
-        """The client has the question: an equal call from now on is the same call."""
-
-        def mark(listed: dict[str, _Open]) -> None:
-            if elicit_id in listed:
-                listed[elicit_id].delivered = True
-
-        await self._alter(session, mark)
-
-    async def equal(self, session: Session, request: CallRequest) -> PendingCall | None:
-        """Find an equal call that is asking already and whose question the client has."""
-        stored = await self._store.get(_list_key(session))
-        if stored is None:
-            return None
-        wanted, now = _call_digest(request), self._clock()
-        for elicit_id, opened in _list_decoder.decode(stored.value).items():
-            if opened.call == wanted and opened.delivered and opened.expires_at > now:
-                return await self.find(session, elicit_id)
-        return None
-
-    async def find(self, session: Session, elicit_id: str) -> PendingCall | None:
-        """Return the session's pending call of that id, answered ones for a while too, or None."""
-        if not 16 <= len(elicit_id) <= 64 or not elicit_id.isascii():
-            return None
-        stored = await self._store.get(_key(session, elicit_id))
-        if stored is None:
-            return None
-        call = _call_decoder.decode(stored.value)
-        return call if call.expires_at > self._clock() else None
-
-    async def count_attempt(self, session: Session, call: PendingCall) -> int:
-        """Count an invalid answer; return how many there were."""
-        while True:
-            stored = await self._store.get(_key(session, call.elicit_id))
-            if stored is None:
-                return call.attempts + 1
-            current = _call_decoder.decode(stored.value)
-            current.attempts += 1
-            remaining = max(current.expires_at - self._clock(), 0.001)
-            value = msgspec.json.encode(current)
-            key = _key(session, call.elicit_id)
-            if await self._store.put(key, value, ttl_seconds=remaining, if_version=stored.version) is not None:
-                return current.attempts
-
-    async def close(self, session: Session, call: PendingCall, *, forget: bool = False) -> None:
-        """The call does not wait any more. Its record stays a while for who sends the same answer again."""
-        await self._alter(session, lambda listed: listed.pop(call.elicit_id, None))
-        if forget:
-            await self._store.take(_key(session, call.elicit_id))
-            return
-        call.answered = True
-        await self._write(session, call, _KEPT_SECONDS)
-
-    async def reopen(self, session: Session, call: PendingCall, question: Question) -> None:
-        """The answer did not do after all: the call waits again."""
-        call.answered = False
-        call.journal.replies.pop(question.path, None)
-        await self._enter(session, call, bounded=False)
-        await self.delivered(session, call.elicit_id)
-        await self._write(session, call, max(call.expires_at - self._clock(), 1.0))
+    async def _rewrite(self, session: Session, call: PendingCall, version: int) -> bool:
+        remaining = max(call.expires_at - self._clock(), 1.0)
+        value = msgspec.json.encode(call)
+        key = _key(session, call.elicit_id)
+        return await self._store.put(key, value, ttl_seconds=remaining, if_version=version) is not None
 
     async def _write(self, session: Session, call: PendingCall, ttl_seconds: float) -> None:
         await self._store.put(_key(session, call.elicit_id), msgspec.json.encode(call), ttl_seconds=ttl_seconds)
@@ -194,8 +254,96 @@ class Pending:
                 return
 
 
+class SealedPending:
+    """The pending calls of clients without a session: the `elicitId` is the sealed call.
+
+    Args:
+        seal: what it is sealed with.
+        store: where invalid answers are counted.
+        store_id: the random id of the store.
+        audience: the server's name.
+        ttl_seconds: how long one waits.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        seal: Seal,
+        store: Store,
+        store_id: str,
+        audience: str,
+        ttl_seconds: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._seal = seal
+        self._store = store
+        self._store_id = store_id
+        self._audience = audience
+        self._clock = clock
+        self.ttl_seconds = 3600.0 if ttl_seconds is None else ttl_seconds
+
+    async def add(self, client: Client, request: CallRequest, stored: Stored, questions: list[Question]) -> PendingCall:
+        """See `Pending`."""
+        now = self._clock()
+        call = PendingCall(
+            elicit_id="",
+            request=request,
+            stored=stored,
+            questions=questions,
+            asked_at=now,
+            expires_at=now + self.ttl_seconds,
+        )
+        return self._sealed(client, call)
+
+    async def find(self, client: Client, elicit_id: str) -> PendingCall | None:
+        """See `Pending`."""
+        payload = self._seal.open(elicit_id, self._claims(client, 0.0), self._clock())
+        if isinstance(payload, Broken):
+            return None
+        call = _call_decoder.decode(payload)
+        call.elicit_id = elicit_id
+        return call
+
+    async def record(self, client: Client, call: PendingCall, replies: Mapping[str, Reply]) -> PendingCall | None:
+        """See `Pending`. Whichever copy comes back, its round runs once."""
+        call.stored.journal.replies.update(replies)
+        return self._sealed(client, call)
+
+    async def count_attempt(self, client: Client, call: PendingCall) -> int:
+        """See `Pending`."""
+        log = f"attempts/{call.round_id}"
+        return await self._store.append(log, b"", ttl_seconds=self.ttl_seconds, max_entries=1)
+
+    async def close(self, client: Client, call: PendingCall, *, forget: bool = False) -> None:
+        """See `Pending`: the claim of its round is all there is."""
+
+    async def reopen(self, client: Client, call: PendingCall) -> None:
+        """See `Pending`."""
+
+    async def delivered(self, client: Client, elicit_id: str) -> None:
+        """See `Pending`."""
+
+    async def equal(self, client: Client, request: CallRequest) -> PendingCall | None:
+        """See `Pending`: every call of a client without a session is its own."""
+        return None
+
+    def _sealed(self, client: Client, call: PendingCall) -> PendingCall:
+        claims = self._claims(client, call.expires_at)
+        call.elicit_id = ""
+        call.elicit_id = self._seal.seal(claims, msgspec.json.encode(call), secrets.token_bytes(12))
+        return call
+
+    def _claims(self, client: Client, expires_at: float) -> Claims:
+        principal = client.profile.principal.name
+        return Claims(self._store_id, self._audience, principal, "tools/call", FALLBACK_TOOL_NAME, "", expires_at)
+
+
 _call_decoder: Final = msgspec.json.Decoder(PendingCall)
 _list_decoder: Final = msgspec.json.Decoder(dict[str, _Open])
+
+
+def _session(client: Client) -> Session:
+    return cast(Session, client)
 
 
 def _key(session: Session, elicit_id: str) -> str:

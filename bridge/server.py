@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from bridge.asking.routes import ClientRule
 from bridge.protocol.clients import Principal
 from bridge.protocol.messages import Json
 from bridge.routes.push import PushLimits
@@ -45,7 +46,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         elicitation: whether tools may ask.
-        fallback: how clients are asked that show no form: `result` (through the chat) or `off`.
+        fallback: how clients are asked that show no form: `result` (through the chat), `wait` (likewise, the question
+            sent as a log message while the call waits) or `off`.
+        wait_seconds: how long a call waits under `wait`.
+        chat_consent: whether an answer that a model passes on may let a tool act that changes something.
+        on_invalid: what an answer that does not match does: `error` ends the call, `reask` asks again with the reasons.
+        not_secret: free-text fields that sound like a secret and are none.
+        client_rules: what is decided about some clients; the first that matches counts.
+        page_size: how many entries a page of a list has.
         sessions: how long legacy sessions live, how many there may be.
         push: how long a pushed question waits.
         round_seconds: how long a modern round can be answered.
@@ -59,7 +67,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     elicitation: bool = False
-    fallback: Literal["result", "off"] = "result"
+    fallback: Literal["result", "wait", "off"] = "result"
+    wait_seconds: float = 60.0
+    chat_consent: Literal["allow", "deny"] = "allow"
+    on_invalid: Literal["error", "reask"] = "error"
+    not_secret: tuple[str, ...] = ()
+    client_rules: tuple[ClientRule, ...] = ()
+    page_size: int = 100
     sessions: SessionLimits = SessionLimits()
     push: PushLimits = PushLimits()
     round_seconds: float = 3600.0

@@ -22,9 +22,22 @@ from bridge.node import Node
 from bridge.protocol.clients import ClientProfile, Principal
 from bridge.protocol.messages import Json, RequestId, Response, encode, notification
 from bridge.protocol.revisions import LEGACY, negotiate
-from bridge.stores.base import LogPage
+from bridge.stores.base import LogPage, Store
 
-__all__ = ["Entry", "Running", "Session", "SessionLimits", "SessionRecord", "Sessions", "TooManySessions"]
+__all__ = [
+    "STANDALONE",
+    "Entry",
+    "Running",
+    "Session",
+    "SessionLimits",
+    "SessionRecord",
+    "Sessions",
+    "TooManySessions",
+    "complete_page",
+]
+
+STANDALONE: Final = "get"
+"""The stream on which goes what belongs to no call."""
 
 _TOUCH_SECONDS: Final = 60.0
 _LOG_SECONDS: Final = 1800.0
@@ -78,7 +91,10 @@ class SessionRecord(msgspec.Struct, kw_only=True):
 
 
 class Entry(msgspec.Struct, array_like=True):
-    """One thing that came in for a session: `answer`, `attached`, `detached`, `get`, `changed` or `ended`."""
+    """One thing that came in for a session.
+
+    `kind` is `answer`, `resolved` (a call that waits on chat), `attached`, `detached`, `get`, `changed` or `ended`.
+    """
 
     kind: str
     name: str = ""
@@ -309,9 +325,14 @@ class Sessions:
         """Wait until one of the logs has something after its position."""
         return await self._store.wait(positions, timeout_seconds)
 
-    async def notify(self, session: Session, method: str) -> None:
+    async def notify(self, session: Session, message: Json) -> None:
         """Send a notification that belongs to no call: on the standalone stream."""
-        await self.publish(session, "get", encode(notification(method)))
+        await self.publish(session, STANDALONE, encode(message))
+
+    async def expect_completion(self, session: Session, elicitation_id: str, ttl_seconds: float) -> None:
+        """Note which session opened the page of a URL question."""
+        key = f"page/{digest(elicitation_id)}"
+        await self._store.put(key, session.id.encode(), ttl_seconds=ttl_seconds + _LOG_SECONDS)
 
     async def cursor(self, session: Session, position: int | None = None) -> int:
         """Read, or set, how far the standalone stream has been delivered."""
@@ -376,6 +397,17 @@ class Sessions:
         self._cache.pop(session.key, None)
         for running in list(session.running.values()):
             running.cancel()
+
+
+async def complete_page(store: Store, elicitation_id: str) -> bool:
+    """Tell the client that opened the page of a URL question that it is done; False where none is known."""
+    key = await store.take(f"page/{digest(elicitation_id)}")
+    if key is None:
+        return False
+    message = encode(notification("notifications/elicitation/complete", {"elicitationId": elicitation_id}))
+    log = f"out/{key.decode()}/{STANDALONE}"
+    await store.append(log, message, ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES)
+    return True
 
 
 _record_decoder: Final = msgspec.json.Decoder(SessionRecord)

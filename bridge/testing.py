@@ -18,13 +18,13 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from bridge.app import Application, Bridge
+from bridge.app import Bridge
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
 from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import MODERN, REVISIONS, Era
 from bridge.stores.check import check_store
-from bridge.upstreams.functions import CODE_KEY
+from bridge.upstreams.results import CODE_KEY
 
 __all__ = [
     "Asked",
@@ -365,10 +365,11 @@ class Client:
                 responses = {key: await self._answer(asked["params"]) for key, asked in result["inputRequests"].items()}
                 again = {**params, "inputResponses": responses, "requestState": result["requestState"]}
                 result = await self.request("tools/call", again)
-            elif PENDING in result.get("_meta", {}) and self.revision.era is Era.LEGACY:
+            elif PENDING in result.get("_meta", {}):
                 pending = result["_meta"][PENDING]
-                answer = await self._answer({**pending, "requestedSchema": pending["schema"]})
-                arguments = {"elicitId": pending["elicitId"], **answer}
+                asked = pending["questions"][0] if "questions" in pending else pending
+                answer = await self._answer({**asked, "requestedSchema": asked["schema"]})
+                arguments = {"elicitId": asked["elicitId"], **answer}
                 result = await self.request("tools/call", {"name": FALLBACK_TOOL_NAME, "arguments": arguments})
             else:
                 return result
@@ -486,6 +487,6 @@ async def _served(target: Any) -> AsyncIterator[Any]:
     if not isinstance(target, Bridge):
         yield target
         return
-    app = Application(target, "/mcp")
+    app = target.asgi()
     async with app.lifespan():
         yield app

@@ -18,7 +18,7 @@ class Confirm(BaseModel):
 async def close_ticket(ticket: str, ctx: Context) -> dict[str, bool | str]:
     """Close a ticket. Asks the user first."""
     answer = await ctx.elicit(f"Close {ticket}?", Confirm)
-    if answer.content is None or not answer.content.confirm:
+    if not (answer.accepted and answer.content.confirm):
         return {"closed": False, "reason": f"The user did not agree ({answer.status})."}
     closed.append(ticket)
     return {"closed": True}

@@ -48,6 +48,8 @@ def check_reply(question: Question, raw: object, source: Literal["form", "chat",
 
     Source: client/elicitation#response-actions.
     """
+    if question.mode in ("sampling", "roots"):
+        return _client_reply(question.mode, raw)
     action = raw.get("action") if isinstance(raw, dict) else None
     if not isinstance(raw, dict) or action not in ACTIONS:
         return InvalidReply(('action: must be "accept", "decline" or "cancel"',))
@@ -61,6 +63,17 @@ def check_reply(question: Question, raw: object, source: Literal["form", "chat",
     if not isinstance(content, dict):
         return InvalidReply(("content: an accepted form must have its fields in an object",))
     return _checked(question.schema, content, source)
+
+
+_WANTED: Final = {"sampling": ("role", "content", "model"), "roots": ("roots",)}
+
+
+def _client_reply(mode: str, raw: object) -> Reply | InvalidReply:
+    """What a client answered for itself: a message that was sampled, or its roots."""
+    if not isinstance(raw, dict):
+        return InvalidReply((f"{mode}: the answer must be an object",))
+    missing = tuple(f"{name}: is required" for name in _WANTED[mode] if name not in raw)
+    return InvalidReply(missing) if missing else Reply("accept", raw)
 
 
 def _checked(schema: Json, content: Json, source: Literal["form", "chat", "page"]) -> Reply | InvalidReply:

@@ -9,7 +9,7 @@ from bridge.asking.question import Question
 from bridge.protocol.messages import Json
 from bridge.protocol.revisions import Revision
 
-__all__ = ["request_params", "requested_schema"]
+__all__ = ["read_shown", "request_params", "requested_schema"]
 
 _FORMATS: Final = ("email", "uri", "date", "date-time")
 _SHOWN: Final = {
@@ -22,24 +22,49 @@ _SHOWN: Final = {
 
 
 def request_params(question: Question, revision: Revision) -> Json:
-    """The params of `elicitation/create` for a question, as `revision` has them."""
+    """The params of the request by which a question is asked, as `revision` has them.
+
+    In a modern round nothing stands there that only sessions have (`elicitationId`).
+    """
+    if question.params is not None:
+        return question.params
     if question.url is not None:
-        return {"mode": "url", "message": question.message, "url": question.url}
+        asked = {"mode": "url", "message": question.shown, "url": question.url}
+        return {**asked, "elicitationId": question.elicitation_id} if revision.url_ids else asked
     assert question.schema is not None
-    params = {"message": question.message, "requestedSchema": requested_schema(question.schema, revision)}
+    params = {"message": question.shown, "requestedSchema": requested_schema(question.schema, revision)}
     return {"mode": "form", **params} if revision.rich_forms else params
 
 
 def requested_schema(schema: Json, revision: Revision) -> Json:
     """A form's schema as `revision` can show it."""
-    show = _rich if revision.rich_forms else _plain
-    shown: Json = {
-        "type": "object",
-        "properties": {name: show(field) for name, field in schema["properties"].items()},
-    }
-    if schema.get("required"):
-        shown["required"] = schema["required"]
-    return shown
+    fields: Json = {}
+    required = list(schema.get("required", ()))
+    for name, field in schema["properties"].items():
+        if revision.rich_forms:
+            fields[name] = _rich(field)
+        elif field["type"] == "array":
+            fields |= _boxes(name, field)
+            required = [other for other in required if other != name]
+        else:
+            fields[name] = _plain(field)
+    shown: Json = {"type": "object", "properties": fields}
+    return {**shown, "required": required} if required else shown
+
+
+def read_shown(schema: Json, content: object, revision: Revision) -> object:
+    """Content as the form has it, from content as `revision` shows the form: boxes become choices again."""
+    if revision.rich_forms or not isinstance(content, dict):
+        return content
+    read = dict(content)
+    for name, field in schema["properties"].items():
+        if field["type"] != "array":
+            continue
+        boxes = {_box(name, value): value for value, _ in _options(field)}
+        given = {box: read.pop(box) for box in boxes if box in read}
+        if all(isinstance(ticked, bool) for ticked in given.values()) and (given or name in schema.get("required", ())):
+            read[name] = [boxes[box] for box, ticked in given.items() if ticked]
+    return read
 
 
 def _rich(field: Json) -> Json:
@@ -49,14 +74,16 @@ def _rich(field: Json) -> Json:
         shown["format"] = field["format"]
     if kind == "integer":
         if "exclusiveMinimum" in field:
-            shown["minimum"] = max(shown.get("minimum", field["exclusiveMinimum"] + 1), field["exclusiveMinimum"] + 1)
+            lowest = field["exclusiveMinimum"] + 1
+            shown["minimum"] = max(shown.get("minimum", lowest), lowest)
         if "exclusiveMaximum" in field:
-            shown["maximum"] = min(shown.get("maximum", field["exclusiveMaximum"] - 1), field["exclusiveMaximum"] - 1)
+            highest = field["exclusiveMaximum"] - 1
+            shown["maximum"] = min(shown.get("maximum", highest), highest)
     return shown
 
 
 def _plain(field: Json) -> Json:
-    """2025-06-18: no default but of a boolean, titles of choices beside them, no choice of several."""
+    """2025-06-18: no default but of a boolean, and titles of choices beside them."""
     shown = _rich(field)
     if field["type"] != "boolean":
         shown.pop("default", None)
@@ -65,3 +92,25 @@ def _plain(field: Json) -> Json:
         shown["enum"] = [option["const"] for option in titled]
         shown["enumNames"] = [option["title"] for option in titled]
     return shown
+
+
+def _boxes(name: str, field: Json) -> Json:
+    """2025-06-18 has no choice of several: one box for each choice."""
+    label = field.get("title") or name
+    about = {"description": field["description"]} if "description" in field else {}
+    chosen = field.get("default", ())
+    return {
+        _box(name, value): {"type": "boolean", "title": f"{label}: {title}", **about, "default": value in chosen}
+        for value, title in _options(field)
+    }
+
+
+def _box(name: str, value: str) -> str:
+    return f"{name}: {value}"
+
+
+def _options(field: Json) -> list[tuple[str, str]]:
+    items = field["items"]
+    if "enum" in items:
+        return [(value, value) for value in items["enum"]]
+    return [(option["const"], option["title"]) for option in items["anyOf"]]

@@ -4,6 +4,7 @@ Its definition, its texts, the reading of its arguments, and how an output schem
 Who sees the tool is decided in `routes.py`; what a call of it does, in `calls.py`.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,11 +20,17 @@ __all__ = [
     "pending_form",
     "pending_text",
     "read_call",
+    "split_id",
     "unknown_text",
     "widened_output_schema",
 ]
 
 FALLBACK_TOOL_NAME: Final = "sendElicitationResult"
+
+_MARK: Final = "~"
+"""Between the id of a pending call and the number of one of its questions."""
+
+_MAX_DIGITS: Final = 4
 
 PENDING: Final = "elicitationPending"
 """Where the pending form stands, in `_meta` and in `structuredContent`."""
@@ -80,42 +87,72 @@ def unknown_text(elicit_id: str) -> str:
     )
 
 
-def pending_form(elicit_id: str, questions: list[Question], until: str) -> Json:
+def split_id(elicit_id: str) -> tuple[str, int | None]:
+    """The id of a pending call, and the number of the question that is meant where it asks several."""
+    head, mark, number = elicit_id.rpartition(_MARK)
+    if mark and number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS:
+        return head, int(number)
+    return elicit_id, None
+
+
+def pending_form(elicit_id: str, questions: list[Question], until: str, numbers: Sequence[int] = ()) -> Json:
     """The pending question for programs: `elicitId`, `message`, `schema`, `instructions`.
 
     Args:
         elicit_id: names the pending call.
         questions: what is asked, one or several.
         until: when it expires, as a text for people.
+        numbers: where the call asks several: the number of each question, by which it can be answered alone.
     """
-    first = questions[0]
-    form: Json = {"elicitId": elicit_id, "message": first.message}
-    if first.url is not None:
-        form["url"] = first.url
-    form["schema"] = first.schema if first.schema is not None else {"type": "object", "properties": {}}
-    form["instructions"] = _instructions(elicit_id, until, has_fields=first.url is None)
+    if not numbers:
+        return {**_one_form(elicit_id, questions[0]), "instructions": _instructions(elicit_id, until, questions)}
+    alone = [_one_form(f"{elicit_id}{_MARK}{n}", q) for n, q in zip(numbers, questions, strict=True)]
+    properties = {question.key: form["schema"] for question, form in zip(questions, alone, strict=True)}
+    return {
+        "elicitId": elicit_id,
+        "message": "\n".join(question.shown for question in questions),
+        "schema": {"type": "object", "properties": properties, "required": list(properties)},
+        "instructions": _instructions(elicit_id, until, questions, numbers),
+        "questions": alone,
+    }
+
+
+def _one_form(elicit_id: str, question: Question) -> Json:
+    form: Json = {"elicitId": elicit_id, "message": question.shown}
+    if question.url is not None:
+        form["url"] = question.url
+    form["schema"] = question.schema if question.schema is not None else {"type": "object", "properties": {}}
     return form
 
 
-def pending_text(elicit_id: str, questions: list[Question], until: str) -> str:
+def pending_text(elicit_id: str, questions: list[Question], until: str, numbers: Sequence[int] = ()) -> str:
     """The pending question for the model. The order of its parts is part of the contract (CHT-3)."""
-    first = questions[0]
-    parts = ["Nothing has been done yet: this call waits for an answer from the user.", "", first.message, ""]
-    if first.url is not None:
-        parts += ["The user has to open this link:", first.url]
-    elif first.schema is not None:
-        parts += ["The user is asked for:", *_fields(first.schema)]
-    parts += ["", _instructions(elicit_id, until, has_fields=first.url is None)]
+    parts = ["Nothing has been done yet: this call waits for an answer from the user.", ""]
+    for question in questions:
+        if numbers:
+            parts.append(f"[{question.key}]")
+        parts += [question.shown, ""]
+        if question.url is not None:
+            parts += ["The user has to open this link:", question.url, ""]
+        elif question.schema is not None:
+            parts += ["The user is asked for:", *_fields(question.schema), ""]
+    parts.append(_instructions(elicit_id, until, questions, numbers))
     return "\n".join(parts)
 
 
-def _instructions(elicit_id: str, until: str, *, has_fields: bool) -> str:
-    content = ' and "content" holding one property for each field' if has_fields else ""
+def _instructions(elicit_id: str, until: str, questions: list[Question], numbers: Sequence[int] = ()) -> str:
+    has_fields = any(question.url is None for question in questions)
     accepted = "answers" if has_fields else "says it is done"
+    content = ' and "content" holding one property for each field' if has_fields else ""
+    single = ""
+    if numbers:
+        content = ' and "content" holding one property for each question in brackets, with its fields'
+        ids = ", ".join(f'"{elicit_id}{_MARK}{n}" for {q.key}' for n, q in zip(numbers, questions, strict=True))
+        single = f"To answer one question alone, use as elicitId {ids}, with its fields as content. "
     return (
         "Ask the user now, in this chat, and wait; do not answer for them. "
         f"When the user {accepted}, call the tool {FALLBACK_TOOL_NAME} (its name may end in that) with "
-        f'"elicitId": "{elicit_id}", "action": "accept"{content}. '
+        f'"elicitId": "{elicit_id}", "action": "accept"{content}. {single}'
         'If the user says no, send "action": "decline"; if they want to stop, "action": "cancel". '
         f"The question is open until {until}."
     )

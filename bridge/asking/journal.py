@@ -11,14 +11,21 @@ from typing import Any, Final
 import msgspec
 
 from bridge.asking.form import digest
-from bridge.asking.question import Question, Reply
+from bridge.asking.question import Mode, Question, Reply
 from bridge.errors import QuestionError
 from bridge.protocol.messages import Json
 
-__all__ = ["MAX_JOURNAL_BYTES", "ROOT", "Journal", "Replay"]
+__all__ = ["MAX_JOURNAL_BYTES", "ROOT", "Asked", "Journal", "Replay"]
 
 ROOT: Final = ""
 """The path before the first question of a task."""
+
+_PREFIX: Final[dict[Mode, str]] = {
+    "form": "elicitation",
+    "url": "elicitation",
+    "sampling": "sampling",
+    "roots": "roots",
+}
 
 MAX_JOURNAL_BYTES: Final = 256 * 1024
 """How much the answers and steps of one call may hold, encoded."""
@@ -31,11 +38,13 @@ class Journal(msgspec.Struct):
         asked: the key of each path, in the order of first asking.
         replies: the recorded answer of each path that has one.
         steps: the recorded result of each step, by name.
+        refused: how often a recorded answer broke a rule that its form could not show, by path.
     """
 
     asked: dict[str, str] = {}
     replies: dict[str, Reply] = {}
     steps: dict[str, Any] = {}
+    refused: dict[str, int] = {}
 
     def record(self, question: Question, reply: Reply) -> None:
         """Keep the answer to a question."""
@@ -44,6 +53,33 @@ class Journal(msgspec.Struct):
     def size(self) -> int:
         """How many bytes the journal takes, encoded."""
         return len(msgspec.msgpack.encode(self))
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What an author asks, before it has a key and a path. The digest is of all but the message."""
+
+    digest: str
+    mode: Mode = "form"
+    message: str = ""
+    schema: Json | None = None
+    url: str | None = None
+    params: Json | None = None
+    elicitation_id: str | None = None
+    reask: int = 0
+
+    def question(self, key: str, path: str) -> Question:
+        """The question, with its key and its path."""
+        return Question(
+            key=key,
+            path=path,
+            message=self.message,
+            schema=self.schema,
+            url=self.url,
+            params=self.params,
+            mode=self.mode,
+            elicitation_id=self.elicitation_id,
+            reask=self.reask,
+        )
 
 
 class Replay:
@@ -60,16 +96,12 @@ class Replay:
         self._open_digests: set[str] = set()
         self._steps: set[str] = set()
 
-    def ask(
-        self, after: str, message: str, asked: Json | str, asked_digest: str, key: str | None
-    ) -> tuple[str, Question, Reply | None]:
+    def ask(self, after: str, asked: Asked, key: str | None) -> tuple[str, Question, Reply | None]:
         """Ask one question.
 
         Args:
             after: the path of the question before it in its task, or `ROOT`.
-            message: the text for the user.
-            asked: the form's schema, or the URL to open.
-            asked_digest: the digest of that schema or URL.
+            asked: what is asked.
             key: the author's key, or None.
 
         Returns:
@@ -78,41 +110,48 @@ class Replay:
         Raises:
             QuestionError: one key for two questions, or two equal questions open at once.
         """
-        question_digest = digest([message, asked_digest])
+        question_digest = digest([asked.message, asked.digest])
         place = f"{after}/{key or ''}/{question_digest}"
         times = self._times.get(place, 0)
         if key is None and question_digest in self._open_digests:
-            raise QuestionError(f"two equal questions are open at once ({message!r}); give each a key=")
+            raise QuestionError(f"two equal questions are open at once ({asked.message!r}); give each a key=")
         if key is not None and key in self._keys:
             raise QuestionError(f"the key {key!r} names two questions of one call; give each its own key=")
         self._times[place] = times + 1
         path = digest([place, times])
-        wire_key = self._key(path, key)
+        wire_key = self._key(path, key, asked.mode)
         self._keys.add(wire_key)
-        schema, url = (None, asked) if isinstance(asked, str) else (asked, None)
-        question = Question(key=wire_key, path=path, message=message, schema=schema, url=url)
+        question = asked.question(wire_key, path)
         reply = self.journal.replies.get(path)
         if reply is None:
             self.open[wire_key] = question
             self._open_digests.add(question_digest)
         return path, question, reply
 
-    def _key(self, path: str, key: str | None) -> str:
+    def _key(self, path: str, key: str | None, mode: Mode) -> str:
         known = self.journal.asked.get(path)
         if known is not None:
             return known
         taken = {name: path for path, name in self.journal.asked.items()}
         if key is None:
             number = len(taken) + 1
-            while f"elicitation-{number}" in taken:
+            while f"{_PREFIX[mode]}-{number}" in taken:
                 number += 1
-            wire_key = f"elicitation-{number}"
+            wire_key = f"{_PREFIX[mode]}-{number}"
         else:
             wire_key = key
             # A keyed question whose text has changed since the last run: its old path gives the key up.
             self.journal.asked.pop(taken.get(key, ""), None)
         self.journal.asked[path] = wire_key
         return wire_key
+
+    def refuse(self, question: Question, reasons: tuple[str, ...]) -> bool:
+        """Forget an answer that broke a rule which its form could not show; return whether it is asked again."""
+        self.journal.replies.pop(question.path, None)
+        times = self.journal.refused.get(question.path, 0)
+        self.journal.refused[question.path] = times + 1
+        self.open[question.key] = question.again(reasons) if times < question.reask else question
+        return times < question.reask
 
     def enter_step(self, name: str) -> None:
         """Note that a step is taken.

@@ -1,6 +1,6 @@
 """Which way a question takes to the user of one client. One function; nothing else asks what a client can do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -9,7 +9,7 @@ import msgspec
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.revisions import Era
 
-__all__ = ["Choice", "RouteName", "choose", "sees_fallback"]
+__all__ = ["Choice", "ClientRule", "RouteName", "choose", "sees_fallback"]
 
 
 class RouteName(Enum):
@@ -31,33 +31,71 @@ class Choice(msgspec.Struct, frozen=True):
 _NOTHING_LEARNED: Final[Mapping[str, str]] = {}
 
 
-def choose(profile: ClientProfile, mode: str, unable: Mapping[str, str] = _NOTHING_LEARNED) -> Choice:
+class ClientRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator decides about some clients. Fields that are None match every client; the first match counts.
+
+    Args:
+        name: the client's name in its `clientInfo`.
+        version: its version there.
+        principal: the subject who is authenticated behind it.
+        route: the route that questions to users take (`chat`, or `refuse`).
+        soft_deadline_seconds: when nobody has answered a pushed question by then, its call ends; the form stays open.
+    """
+
+    name: str | None = None
+    version: str | None = None
+    principal: str | None = None
+    route: RouteName | None = None
+    soft_deadline_seconds: float | None = None
+
+    def matches(self, profile: ClientProfile) -> bool:
+        """Whether the rule is about this client."""
+        facts = (
+            (self.name, profile.info.get("name")),
+            (self.version, profile.info.get("version")),
+            (self.principal, profile.principal.subject),
+        )
+        return all(wanted is None or wanted == found for wanted, found in facts)
+
+
+def choose(
+    profile: ClientProfile,
+    mode: str,
+    unable: Mapping[str, str] = _NOTHING_LEARNED,
+    rules: Sequence[ClientRule] = (),
+) -> Choice:
     """Choose the route of a question.
 
     Args:
         profile: the client.
-        mode: `form` or `url`.
+        mode: `form`, `url`, `sampling` or `roots`.
         unable: for each mode in which this client turned out not to be askable, why.
+        rules: what the operator decided.
 
     Returns:
         The route and its reason.
     """
+    to_user = mode in ("form", "url")
+    rule = next((rule for rule in rules if rule.route is not None and rule.matches(profile)), None) if to_user else None
+    if rule is not None and rule.route is not None:
+        return Choice(rule.route, "operator_rule")
     declared = profile.declares(mode)
+    undeclared = f"client_did_not_declare_{'elicitation' if to_user else mode}"
     if profile.revision.era is Era.MODERN:
-        if declared:
-            return Choice(RouteName.ROUNDS, "client_declared_elicitation")
-        return Choice(RouteName.REFUSE, "client_did_not_declare_elicitation")
+        return Choice(RouteName.ROUNDS, "client_declared_it") if declared else Choice(RouteName.REFUSE, undeclared)
+    if not to_user:
+        return Choice(RouteName.PUSH, "client_declared_it") if declared else Choice(RouteName.REFUSE, undeclared)
     if mode in unable:
         return Choice(RouteName.CHAT, unable[mode])
     if declared:
-        return Choice(RouteName.PUSH, "client_declared_elicitation")
+        return Choice(RouteName.PUSH, "client_declared_it")
     if not profile.revision.form_elicitation:
         return Choice(RouteName.CHAT, "revision_before_2025-06-18")
-    return Choice(RouteName.CHAT, "client_did_not_declare_elicitation")
+    return Choice(RouteName.CHAT, undeclared)
 
 
-def sees_fallback(profile: ClientProfile, unable: Mapping[str, str] = _NOTHING_LEARNED) -> bool:
+def sees_fallback(
+    profile: ClientProfile, unable: Mapping[str, str] = _NOTHING_LEARNED, rules: Sequence[ClientRule] = ()
+) -> bool:
     """Whether the client's list of tools has the fallback tool: it cannot be asked in a form, or turned out so."""
-    if profile.revision.era is Era.MODERN:
-        return False
-    return bool(unable) or choose(profile, "form", unable).route is RouteName.CHAT
+    return bool(unable) or choose(profile, "form", unable, rules).route is RouteName.CHAT

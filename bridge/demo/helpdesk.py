@@ -104,7 +104,7 @@ def _add_closing(bridge: Bridge, desk: Desk) -> None:
         answer = await ctx.elicit(f'Close {id} ("{ticket.title}") and mail the customer that it is resolved?', Confirm)
         if answer.status == "decline":
             return {"id": id, "closed": False, "reason": "The user said no. Leave the ticket open."}
-        if answer.content is None:
+        if not answer.accepted:
             return {"id": id, "closed": False, "reason": "The user closed the question without an answer."}
         if not answer.content.confirm:
             return {"id": id, "closed": False, "reason": "The user did not tick the box."}
@@ -116,7 +116,7 @@ def _add_closing(bridge: Bridge, desk: Desk) -> None:
         """Delete a ticket for good. Asks the user to type its id."""
         ticket = _ticket(desk, id)
         answer = await ctx.elicit(f'Delete {id} ("{ticket.title}") for good? Type its id to be sure.', TypeId)
-        if answer.content is None:
+        if not answer.accepted:
             return {"id": id, "deleted": False, "reason": f"The user did not agree ({answer.status})."}
         if answer.content.id.strip() != id:
             return {"id": id, "deleted": False, "reason": f"The user typed {answer.content.id!r}, not {id!r}."}
@@ -135,7 +135,7 @@ def _add_assigning(bridge: Bridge, desk: Desk) -> None:
         ticket = _ticket(desk, id)
         if agent is None:
             answer = await ctx.elicit(f'Who takes {id} ("{ticket.title}")?', PickAgent)
-            if answer.content is None:
+            if not answer.accepted:
                 return {"id": id, "assigned": False, "reason": f"The user picked no agent ({answer.status})."}
             agent = answer.content.agent
         desk.assign(ticket, agent)
@@ -147,15 +147,15 @@ def _add_opening(bridge: Bridge, desk: Desk) -> None:
     async def open_ticket(ctx: Context) -> dict[str, Any]:
         """Open a new ticket. Asks the user for its title, its priority and its agent, one after the other."""
         title = await ctx.elicit("What is the new ticket about?", Title)
-        if title.content is None:
+        if not title.accepted:
             return {"opened": False, "reason": f"The user gave no title ({title.status})."}
         text = title.content.title
         priority = await ctx.elicit(f'How much does "{text}" matter?', PickPriority)
-        if priority.content is None:
+        if not priority.accepted:
             return {"opened": False, "reason": f"The user picked no priority ({priority.status})."}
         level = priority.content.priority
         agent = await ctx.elicit(f'Who takes "{text}", of {level} priority?', PickAgent)
-        if agent.content is None:
+        if not agent.accepted:
             return {"opened": False, "reason": f"The user picked no agent ({agent.status})."}
         ticket = desk.open(text, level, agent.content.agent)
         return {"opened": True, **msgspec.to_builtins(ticket)}
@@ -172,7 +172,7 @@ def _add_refunding(bridge: Bridge, desk: Desk) -> None:
         ticket = _ticket(desk, id)
         reservation = await ctx.step("reserve", lambda: desk.reserve(ticket, amount))
         answer = await ctx.elicit(f'Pay {amount:g} back for {id} ("{ticket.title}")?', Confirm)
-        if answer.content is None or not answer.content.confirm:
+        if not (answer.accepted and answer.content.confirm):
             desk.release(ticket, amount, reservation)
             return {"id": id, "refunded": False, "reason": f"The user did not agree ({answer.status})."}
         desk.refund(ticket, amount, reservation)

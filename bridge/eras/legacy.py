@@ -1,15 +1,16 @@
 """What a legacy client may send on its session, and what it gets."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
-import msgspec
-
-from bridge.asking.fallback import FALLBACK_TOOL, FALLBACK_TOOL_NAME, PENDING, read_call, widened_output_schema
+from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING, read_call
 from bridge.asking.routes import sees_fallback
 from bridge.calls import Calls, Exchange
 from bridge.claims import Ending, InputRequired, Released
+from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
 from bridge.eras.outlet import CallOutlet, progress_token
 from bridge.protocol.clients import Principal
+from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -25,20 +26,22 @@ from bridge.protocol.revisions import Revision
 from bridge.protocol.shaping import (
     is_wrapped,
     shape_capabilities,
+    shape_error_code,
     shape_info,
     shape_result,
-    shape_tool,
     without_modern_fields,
 )
 from bridge.routes.chat import Chat
+from bridge.routes.push import Push
 from bridge.server import Options, ServerInfo
 from bridge.sessions import Session, SessionRecord, Sessions
 from bridge.upstreams.base import CallRequest, Failed, Finished, Upstream
-from bridge.upstreams.functions import error_result
+from bridge.upstreams.results import error_result
 
 __all__ = ["LegacyEra"]
 
-_DEFAULT_LOG_LEVEL = "info"
+_DEFAULT_LOG_LEVEL: Final = "info"
+_MAX_SUBSCRIPTIONS: Final = 1000
 
 
 class LegacyEra:
@@ -49,6 +52,7 @@ class LegacyEra:
         upstream: what is wrapped.
         calls: the loop, with the routes of this era.
         chat: what the fallback tool answers.
+        push: where a question may wait whose call has ended.
         sessions: where sessions are opened and changed.
         options: how the bridge is set up.
     """
@@ -59,6 +63,7 @@ class LegacyEra:
         upstream: Upstream,
         calls: Calls,
         chat: Chat,
+        push: Push,
         sessions: Sessions,
         options: Options,
     ) -> None:
@@ -66,12 +71,18 @@ class LegacyEra:
         self._upstream = upstream
         self._calls = calls
         self._chat = chat
+        self._push = push
         self._sessions = sessions
+        self._rules = options.client_rules
         self._asks_by_chat = options.elicitation and options.fallback != "off"
-        self._methods: dict[str, Callable[[Session, Request, Exchange], Awaitable[Ending]]] = {
+        self._catalog = Catalog(upstream, options.page_size)
+        self._methods: dict[str, Callable[[Session, Request], Awaitable[Ending]]] = {
             "ping": self._ping,
-            "tools/list": self._list_tools,
-            "tools/call": self._call_tool,
+            "logging/setLevel": self._set_level,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "completion/complete": self._complete,
+            **dict.fromkeys(LISTS, self._list),
         }
 
     async def initialize(self, request: Request, principal: Principal) -> tuple[Session, Json]:
@@ -93,14 +104,10 @@ class LegacyEra:
 
     async def handle(self, session: Session, request: Request, exchange: Exchange) -> Json:
         """Answer a request on a session: the response message, a result or an error."""
-        if request.method == "initialize":
-            return error_message(request.id, INVALID_REQUEST, "This session is initialized already")
-        method = self._methods.get(request.method)
-        if method is None:
-            return error_message(request.id, METHOD_NOT_FOUND, f"Method not found: {request.method}")
-        ending = await method(session, request, exchange)
+        ending = await self._answer(session, request, exchange)
         if isinstance(ending, Failed):
-            return error_message(request.id, ending.code, ending.message, ending.data)
+            code = shape_error_code(request.method, ending.code, ending.data)
+            return error_message(request.id, code, ending.message, ending.data)
         if isinstance(ending, InputRequired):
             # No route of this era ends so; were it to, nothing modern may leave on a session.
             return error_message(request.id, INTERNAL_ERROR, "This client cannot be asked in rounds")
@@ -111,47 +118,94 @@ class LegacyEra:
         if message.method == "notifications/initialized" and not session.record.initialized:
             await self._sessions.change(session, _mark_initialized)
         elif message.method == "notifications/cancelled":
-            running = session.running.get(message.params.get("requestId", msgspec.UNSET))
-            if running is not None:
-                running.cancel()
+            identity = message.params.get("requestId")
+            if isinstance(identity, int | str) and identity in session.running:
+                session.running[identity].cancel()
 
-    async def _ping(self, session: Session, request: Request, exchange: Exchange) -> Ending:
+    async def _answer(self, session: Session, request: Request, exchange: Exchange) -> Ending:
+        if request.method in CALLS:
+            return await self._call(session, request, exchange)
+        if request.method == "initialize":
+            return Failed(INVALID_REQUEST, "This session is initialized already")
+        method = self._methods.get(request.method)
+        if method is None:
+            return Failed(METHOD_NOT_FOUND, f"Method not found: {request.method}")
+        return await method(session, request)
+
+    async def _ping(self, session: Session, request: Request) -> Ending:
         return Finished({})
 
-    async def _list_tools(self, session: Session, request: Request, exchange: Exchange) -> Ending:
-        if request.params.get("cursor") is not None:
-            return Failed(INVALID_PARAMS, "Invalid cursor: this list has one page")
-        revision = session.profile.revision
-        tools = [shape_tool(tool, revision) for tool in await self._upstream.tools()]
-        if not self._sees_fallback(session):
-            return Finished({"tools": tools})
-        for tool in tools:
-            if "outputSchema" in tool:
-                tool["outputSchema"] = widened_output_schema(tool["outputSchema"])
-        if session.record.fallback and not session.record.widened:
-            await self._sessions.change(session, _mark_widened)
-        return Finished({"tools": [*tools, shape_tool(FALLBACK_TOOL, revision)]})
+    async def _set_level(self, session: Session, request: Request) -> Ending:
+        level = request.params.get("level")
+        if level not in LOG_LEVELS:
+            return Failed(INVALID_PARAMS, f"level must be one of {', '.join(LOG_LEVELS)}")
 
-    async def _call_tool(self, session: Session, request: Request, exchange: Exchange) -> Ending:
-        params = request.params
-        name, arguments = params.get("name"), params.get("arguments")
-        arguments = {} if arguments is None else arguments
-        if not isinstance(name, str) or not isinstance(arguments, dict):
-            return Failed(INVALID_PARAMS, "tools/call needs a name (a string) and arguments (an object)")
+        def alter(record: SessionRecord) -> None:
+            record.log_level = level
+
+        await self._sessions.change(session, alter)
+        return Finished({})
+
+    async def _subscribe(self, session: Session, request: Request) -> Ending:
+        uri = request.params.get("uri")
+        if not isinstance(uri, str):
+            return Failed(INVALID_PARAMS, "resources/subscribe needs a uri (a string)")
+        if len(session.record.subscriptions) >= _MAX_SUBSCRIPTIONS:
+            return Failed(INVALID_PARAMS, f"A session may subscribe to at most {_MAX_SUBSCRIPTIONS} resources")
+        if uri not in session.record.subscriptions:
+            await self._sessions.change(session, lambda record: record.subscriptions.append(uri))
+        return Finished({})
+
+    async def _unsubscribe(self, session: Session, request: Request) -> Ending:
+        uri = request.params.get("uri")
+        if uri in session.record.subscriptions:
+
+            def alter(record: SessionRecord) -> None:
+                record.subscriptions = [kept for kept in record.subscriptions if kept != uri]
+
+            await self._sessions.change(session, alter)
+        return Finished({})
+
+    async def _complete(self, session: Session, request: Request) -> Ending:
+        if "completions" not in self._upstream.capabilities:
+            return Failed(METHOD_NOT_FOUND, "Method not found: completion/complete")
+        return await self._upstream.complete(request.params)
+
+    async def _list(self, session: Session, request: Request) -> Ending:
+        fallback = self._sees_fallback(session)
+        kind = LISTS[request.method]
+        page = await self._catalog.page(kind, request.params, session.profile.revision, fallback=fallback)
+        if kind == "tools" and fallback and session.record.fallback and not session.record.widened:
+            await self._sessions.change(session, _mark_widened)
+        return page
+
+    async def _call(self, session: Session, request: Request, exchange: Exchange) -> Ending:
+        called = read_request(request.method, request.params)
+        if isinstance(called, Failed):
+            return called
         level = session.record.log_level or _DEFAULT_LOG_LEVEL
-        outlet = CallOutlet(exchange, session.profile.revision, progress_token(params), level)
-        called = CallRequest("tools/call", name, arguments)
-        if self._sees_fallback(session):
-            if name == FALLBACK_TOOL_NAME:
-                return await self._answer(session, arguments, outlet, exchange)
+        outlet = CallOutlet(exchange, session.profile.revision, progress_token(request.params), level)
+        if request.method == "tools/call" and self._sees_fallback(session):
+            if called.target == FALLBACK_TOOL_NAME:
+                return await self._pass_on(session, called, outlet, exchange)
             repeated = await self._chat.repeated(session, called)
             if repeated is not None:
                 return repeated
-        ending = await self._calls.run(self._calls.begin(called, session, outlet, exchange))
-        return await self._shaped(ending, name, session.profile.revision)
+        ending = await self._run(session, called, outlet, exchange)
+        return await self._shaped(ending, called.target, session.profile.revision)
 
-    async def _answer(self, session: Session, arguments: Json, outlet: CallOutlet, exchange: Exchange) -> Ending:
-        given = read_call(arguments)
+    async def _run(
+        self, session: Session, called: CallRequest, outlet: CallOutlet, exchange: Exchange
+    ) -> Ending | Released:
+        parked = await self._push.parked(session, called)
+        if parked is None:
+            return await self._calls.run(self._calls.begin(called, session, outlet, exchange))
+        current = self._calls.begin(called, session, outlet, exchange, parked.stored)
+        ended = await self._push.go_on(current, parked)
+        return await self._calls.run(current) if ended is None else ended
+
+    async def _pass_on(self, session: Session, called: CallRequest, outlet: CallOutlet, exchange: Exchange) -> Ending:
+        given = read_call(called.arguments)
         if isinstance(given, str):
             return Finished(error_result(given, "INVALID_INPUT"))
         target, ending = await self._chat.answer(session, given, outlet, exchange, self._calls)
@@ -160,17 +214,18 @@ class LegacyEra:
     async def _shaped(self, ending: Ending | Released, target: str, revision: Revision) -> Ending:
         if isinstance(ending, Released):
             return Finished(error_result(ending.reason, "INVALID_INPUT"))
-        if not isinstance(ending, Finished) or "structuredContent" not in ending.result:
+        if not isinstance(ending, Finished):
             return ending
-        definition = await self._upstream.tool(target)
-        pending = PENDING in ending.result.get("_meta", ())
-        wrap = not pending and definition is not None and is_wrapped(definition.get("outputSchema"), revision)
+        wrap = False
+        if "structuredContent" in ending.result and PENDING not in ending.result.get("_meta", ()):
+            definition = await self._upstream.tool(target)
+            wrap = definition is not None and is_wrapped(definition.get("outputSchema"), revision)
         return Finished(shape_result(ending.result, revision, wrap=wrap))
 
     def _sees_fallback(self, session: Session) -> bool:
         if not self._asks_by_chat:
             return False
-        return session.record.fallback or sees_fallback(session.profile, session.unable)
+        return session.record.fallback or sees_fallback(session.profile, session.unable, self._rules)
 
 
 def _mark_initialized(record: SessionRecord) -> None:

@@ -1,31 +1,34 @@
 """What a modern client (2026-07-28) may send, and what it gets. Every request stands alone."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from bridge.asking.fallback import FALLBACK_TOOL_NAME, read_call
+from bridge.asking.routes import RouteName, choose, sees_fallback
 from bridge.asking.seal import Broken
-from bridge.calls import Calls, Exchange
+from bridge.calls import Calls, Exchange, Stored
 from bridge.claims import Ending, InputRequired, Released
+from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
 from bridge.eras.outlet import CallOutlet, progress_token
 from bridge.protocol.clients import ClientProfile, Principal
 from bridge.protocol.inbound import Accepted, check_parameter_headers, parameter_headers
 from bridge.protocol.messages import (
     HEADER_MISMATCH,
-    INVALID_PARAMS,
     METHOD_NOT_FOUND,
     Json,
     error_message,
     result_message,
 )
 from bridge.protocol.revisions import LEGACY, MODERN
-from bridge.protocol.shaping import modern_result, shape_info, shape_tool
+from bridge.protocol.shaping import modern_result, shape_info
+from bridge.routes.chat import Chat
 from bridge.routes.rounds import BROKEN, Rounds
 from bridge.server import Options, ServerInfo
 from bridge.upstreams.base import CallRequest, Failed, Finished, Upstream
-from bridge.upstreams.functions import error_result
+from bridge.upstreams.results import error_result
 
 __all__ = ["ModernEra"]
 
@@ -43,6 +46,22 @@ class _Visitor(msgspec.Struct, frozen=True):
     unable: Mapping[str, str] = {}
 
 
+class _Asker(msgspec.Struct, frozen=True):
+    """A request, by whom, and the way back."""
+
+    accepted: Accepted
+    visitor: _Visitor
+    exchange: Exchange
+    headers: Mapping[bytes, bytes] | None
+
+    @property
+    def params(self) -> Json:
+        return self.accepted.request.params
+
+    def outlet(self) -> CallOutlet:
+        return CallOutlet(self.exchange, MODERN, progress_token(self.params), self.accepted.log_level)
+
+
 class ModernEra:
     """Answers the requests of modern clients.
 
@@ -51,21 +70,22 @@ class ModernEra:
         upstream: what is wrapped.
         calls: the loop, with the routes of this era.
         rounds: how questions and answers travel.
+        chat: what the fallback tool answers, for clients that the operator put on chat.
         options: how the bridge is set up.
     """
 
-    def __init__(self, server: ServerInfo, upstream: Upstream, calls: Calls, rounds: Rounds, options: Options) -> None:
+    def __init__(
+        self, server: ServerInfo, upstream: Upstream, calls: Calls, rounds: Rounds, chat: Chat, options: Options
+    ) -> None:
         self._server = server
         self._info = shape_info(server.info, MODERN)
         self._upstream = upstream
         self._calls = calls
         self._rounds = rounds
+        self._chat = chat
+        self._options = options
+        self._catalog = Catalog(upstream, options.page_size)
         self._ttl_ms = int(options.list_ttl_seconds * 1000)
-        self._methods: dict[str, Callable[..., Awaitable[Ending]]] = {
-            "server/discover": self._discover,
-            "tools/list": self._list_tools,
-            "tools/call": self._call_tool,
-        }
         self._headers: dict[str, tuple[Json, tuple[tuple[tuple[str, ...], str], ...]]] = {}
 
     async def handle(
@@ -83,16 +103,26 @@ class ModernEra:
             The response message, a result or an error.
         """
         request = accepted.request
-        method = self._methods.get(request.method)
-        if method is None:
-            return error_message(request.id, METHOD_NOT_FOUND, f"Method not found: {request.method}")
-        ending = await method(accepted, principal, exchange, headers)
+        visitor = _Visitor(ClientProfile(MODERN, accepted.capabilities, accepted.info, principal))
+        ending = await self._answer(_Asker(accepted, visitor, exchange, headers))
         if isinstance(ending, Failed):
             return error_message(request.id, ending.code, ending.message, ending.data)
         kind = "input_required" if isinstance(ending, InputRequired) else "complete"
         return result_message(request.id, modern_result(ending.result, self._info, kind=kind))
 
-    async def _discover(self, *_: object) -> Ending:
+    async def _answer(self, asker: _Asker) -> Ending:
+        method = asker.accepted.request.method
+        if method in CALLS:
+            return await self._call(asker, method)
+        if method in LISTS:
+            return await self._list(asker, method)
+        if method == "server/discover":
+            return self._discover()
+        if method == "completion/complete" and "completions" in self._upstream.capabilities:
+            return await self._upstream.complete(asker.params)
+        return Failed(METHOD_NOT_FOUND, f"Method not found: {method}")
+
+    def _discover(self) -> Ending:
         result: Json = {
             "supportedVersions": [MODERN.name, *reversed(LEGACY)],
             "capabilities": {name: {} for name in self._upstream.capabilities},
@@ -103,68 +133,84 @@ class ModernEra:
             result["instructions"] = self._server.instructions
         return Finished(result)
 
-    async def _list_tools(self, accepted: Accepted, *_: object) -> Ending:
-        if accepted.request.params.get("cursor") is not None:
-            return Failed(INVALID_PARAMS, "Invalid cursor: this list has one page")
-        tools = [shape_tool(tool, MODERN) for tool in await self._upstream.tools()]
-        return Finished({"tools": tools, "ttlMs": self._ttl_ms, "cacheScope": "public"})
+    async def _list(self, asker: _Asker, method: str) -> Ending:
+        by_chat = self._is_by_chat(asker.visitor)
+        page = await self._catalog.page(LISTS[method], asker.params, MODERN, fallback=by_chat)
+        if isinstance(page, Failed):
+            return page
+        scope = "private" if by_chat or self._options.authenticate is not None else "public"
+        return Finished({**page.result, "ttlMs": self._ttl_ms, "cacheScope": scope})
 
-    async def _call_tool(
-        self, accepted: Accepted, principal: Principal, exchange: Exchange, headers: Mapping[bytes, bytes] | None
-    ) -> Ending:
-        params = accepted.request.params
-        name, arguments = params.get("name"), params.get("arguments", {})
-        if not isinstance(name, str) or not isinstance(arguments, dict):
-            return Failed(INVALID_PARAMS, "tools/call needs a name (a string) and arguments (an object)")
-        if headers is not None and (mismatch := await self._mismatch(name, arguments, headers)) is not None:
-            return Failed(HEADER_MISMATCH, f"Header mismatch: {mismatch}")
-        visitor = _Visitor(ClientProfile(MODERN, accepted.capabilities, accepted.info, principal))
-        outlet = CallOutlet(exchange, MODERN, progress_token(params), accepted.log_level)
-        request = CallRequest("tools/call", name, arguments)
-        token = params.get("requestState")
+    async def _call(self, asker: _Asker, method: str) -> Ending:
+        request = read_request(method, asker.params)
+        if isinstance(request, Failed):
+            return request
+        if asker.headers is not None and method == "tools/call":
+            mismatch = await self._mismatch(request, asker.headers)
+            if mismatch is not None:
+                return Failed(HEADER_MISMATCH, f"Header mismatch: {mismatch}")
+        if request.target == FALLBACK_TOOL_NAME and self._is_by_chat(asker.visitor):
+            return await self._pass_on(asker, request)
+        token = asker.params.get("requestState")
         if token is None:
-            ending = await self._calls.run(self._calls.begin(request, visitor, outlet, exchange))
+            responses = asker.params.get("inputResponses")
+            given = responses if isinstance(responses, dict) else None
+            current = self._calls.begin(request, asker.visitor, asker.outlet(), asker.exchange, input_responses=given)
+            ending = await self._calls.run(current)
         elif isinstance(token, str):
-            ending = await self._retry(request, visitor, outlet, exchange, token, params.get("inputResponses"))
+            ending = await self._retry(request, asker, token)
         else:
             return BROKEN
         if isinstance(ending, Released):
             return Finished(error_result(ending.reason, "INVALID_INPUT"))
+        if method == "resources/read" and isinstance(ending, Finished):
+            # Made with answers that are no part of the cache key: not to be kept. Source: utilities/caching#cache-key.
+            ttl_ms = 0 if token is not None or "inputResponses" in asker.params else self._ttl_ms
+            return Finished({**ending.result, "ttlMs": ttl_ms, "cacheScope": "private"})
         return ending
 
-    async def _retry(
-        self,
-        request: CallRequest,
-        visitor: _Visitor,
-        outlet: CallOutlet,
-        exchange: Exchange,
-        token: str,
-        responses: object,
-    ) -> Ending | Released:
-        read = self._rounds.read(visitor, request, token, responses)
+    async def _retry(self, request: CallRequest, asker: _Asker, token: str) -> Ending | Released:
+        responses = asker.params.get("inputResponses")
+        read = self._rounds.read(asker.visitor, request, token, responses)
         if isinstance(read, Broken):
             _log.warning("a requestState for %s does not hold: %s", request.target, read.reason)
             return BROKEN
         if isinstance(read, Finished | Failed | InputRequired):
             return read
         state = read.state
-        current = self._calls.begin(request, visitor, outlet, exchange, state.journal)
-        current.number, current.call_id = state.number, state.call_id
+        stored = Stored(state.call_id, state.number, state.journal)
+        given = responses if isinstance(responses, dict) else None
         return await self._calls.resume(
-            current,
+            self._calls.begin(request, asker.visitor, asker.outlet(), asker.exchange, stored, given),
             round_id=state.round_id,
             answers=read.answers,
             ttl_seconds=read.ttl_seconds,
             unknown=Finished(error_result(_ANSWERED)),
         )
 
-    async def _mismatch(self, name: str, arguments: Json, headers: Mapping[bytes, bytes]) -> str | None:
+    async def _pass_on(self, asker: _Asker, request: CallRequest) -> Ending:
+        """Take the answer of a client that the operator put on chat."""
+        given = read_call(request.arguments)
+        if isinstance(given, str):
+            return Finished(error_result(given, "INVALID_INPUT"))
+        _, ending = await self._chat.answer(asker.visitor, given, asker.outlet(), asker.exchange, self._calls)
+        return ending
+
+    def _is_by_chat(self, visitor: _Visitor) -> bool:
+        rules = self._options.client_rules
+        if not (rules and self._options.elicitation and self._options.fallback != "off"):
+            return False
+        return sees_fallback(visitor.profile, rules=rules) and (
+            choose(visitor.profile, "form", rules=rules).route is RouteName.CHAT
+        )
+
+    async def _mismatch(self, request: CallRequest, headers: Mapping[bytes, bytes]) -> str | None:
         """What is wrong with the `Mcp-Param-*` headers of a call, or None."""
-        definition = await self._upstream.tool(name)
+        definition = await self._upstream.tool(request.target)
         if definition is None:
             return None
-        known = self._headers.get(name)
+        known = self._headers.get(request.target)
         schema = definition["inputSchema"]
         if known is None or known[0] is not schema:
-            known = self._headers[name] = (schema, parameter_headers(schema))
-        return check_parameter_headers(known[1], arguments, headers) if known[1] else None
+            known = self._headers[request.target] = (schema, parameter_headers(schema))
+        return check_parameter_headers(known[1], request.arguments, headers) if known[1] else None

@@ -5,7 +5,7 @@ import msgspec
 from bridge.protocol.messages import Json
 from bridge.protocol.revisions import Revision
 
-__all__ = ["ANONYMOUS", "ClientProfile", "Principal"]
+__all__ = ["ANONYMOUS", "ClientProfile", "Principal", "required_capability"]
 
 
 class Principal(msgspec.Struct, frozen=True):
@@ -45,10 +45,12 @@ class ClientProfile(msgspec.Struct, frozen=True):
     principal: Principal = ANONYMOUS
 
     def declares(self, mode: str) -> bool:
-        """Whether the client says that it can be asked in `mode` (`form` or `url`).
+        """Whether the client says that it can be asked in `mode`: `form`, `url`, `sampling` or `roots`.
 
         An empty `elicitation` means form mode. Source: client/elicitation#capabilities.
         """
+        if mode in ("sampling", "roots"):
+            return isinstance(self.capabilities.get(mode), dict)
         declared = self.capabilities.get("elicitation")
         if not isinstance(declared, dict):
             return False
@@ -57,3 +59,8 @@ class ClientProfile(msgspec.Struct, frozen=True):
         if not self.revision.form_elicitation:
             return False
         return "form" in declared or "url" not in declared or not self.revision.url_elicitation
+
+
+def required_capability(mode: str) -> Json:
+    """The client capability that a mode needs, as -32021 names it."""
+    return {mode: {}} if mode in ("sampling", "roots") else {"elicitation": {mode: {}}}

@@ -4,31 +4,35 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bridge.protocol.inbound import META_SERVER_INFO
-from bridge.protocol.messages import Json
+from bridge.protocol.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Json
 from bridge.protocol.revisions import Revision
 
 __all__ = [
     "is_wrapped",
     "modern_result",
     "shape_capabilities",
+    "shape_definition",
+    "shape_error_code",
     "shape_info",
     "shape_progress",
     "shape_result",
-    "shape_tool",
     "without_modern_fields",
 ]
 
 _MODERN_FIELDS: Final = frozenset({"resultType", "inputRequests", "requestState", "ttlMs", "cacheScope"})
 
 
-def shape_tool(tool: Json, revision: Revision) -> Json:
-    """A tool's definition as `revision` can hold it.
+def shape_definition(kind: str, definition: Json, revision: Revision) -> Json:
+    """A tool, prompt, resource or template as `revision` can hold it.
 
-    An output schema that is no object is wrapped as `{"result": …}` where structured content must be an object.
+    A tool's output schema that is no object is wrapped as `{"result": …}` where structured content must be one.
     """
-    shaped = {key: value for key, value in tool.items() if key in revision.tool_fields}
-    if is_wrapped(shaped.get("outputSchema"), revision):
+    fields = revision.tool_fields if kind == "tools" else revision.definition_fields
+    shaped = {key: value for key, value in definition.items() if key in fields}
+    if kind == "tools" and is_wrapped(shaped.get("outputSchema"), revision):
         shaped["outputSchema"] = _wrapped_schema(shaped["outputSchema"])
+    if "annotations" in shaped and kind != "tools":
+        shaped["annotations"] = _shape_annotations(shaped["annotations"], revision)
     return shaped
 
 
@@ -58,15 +62,64 @@ def _moved(value: Any) -> Any:
 
 
 def shape_result(result: Json, revision: Revision, *, wrap: bool = False) -> Json:
-    """A tool's result as `revision` can hold it. `wrap`: its listed output schema was wrapped."""
-    if "structuredContent" not in result:
-        return result
-    content = result["structuredContent"]
-    if not revision.structured_content:
-        return {key: value for key, value in result.items() if key != "structuredContent"}
-    if not revision.structured_scalars and (wrap or not isinstance(content, dict)):
-        return {**result, "structuredContent": {"result": content}}
-    return result
+    """The result of a tool, prompt or resource as `revision` can hold it.
+
+    `wrap`: the tool was listed with a wrapped output schema.
+    """
+    shaped = result
+    if "structuredContent" in result:
+        content = result["structuredContent"]
+        if not revision.structured_content:
+            shaped = {key: value for key, value in result.items() if key != "structuredContent"}
+        elif not revision.structured_scalars and (wrap or not isinstance(content, dict)):
+            shaped = {**result, "structuredContent": {"result": content}}
+    if revision.rich_content:
+        return shaped
+    if isinstance(shaped.get("content"), list):
+        return {**shaped, "content": [_shape_block(block, revision) for block in shaped["content"]]}
+    if isinstance(shaped.get("messages"), list):
+        messages = [{**item, "content": _shape_block(item["content"], revision)} for item in shaped["messages"]]
+        return {**shaped, "messages": messages}
+    if isinstance(shaped.get("contents"), list):
+        return {**shaped, "contents": [_without_meta(item, revision) for item in shaped["contents"]]}
+    return shaped
+
+
+def _shape_block(block: Json, revision: Revision) -> Json:
+    """A content block; a text in place of a kind that the revision does not have."""
+    kind = block.get("type")
+    if kind == "resource_link" and not revision.resource_links:
+        name = block.get("title") or block.get("name") or "resource"
+        return {"type": "text", "text": f"{name}: {block.get('uri')}"}
+    if kind == "audio" and not revision.audio:
+        return {"type": "text", "text": f"[audio, {block.get('mimeType')}: this client cannot play it]"}
+    shaped = _without_meta(block, revision)
+    if "annotations" in shaped:
+        shaped = {**shaped, "annotations": _shape_annotations(shaped["annotations"], revision)}
+    if isinstance(shaped.get("resource"), dict):
+        shaped = {**shaped, "resource": _without_meta(shaped["resource"], revision)}
+    if "icons" in shaped and not revision.icons:
+        shaped = {key: value for key, value in shaped.items() if key != "icons"}
+    return shaped
+
+
+def _without_meta(value: Json, revision: Revision) -> Json:
+    if revision.content_meta or "_meta" not in value:
+        return value
+    return {key: item for key, item in value.items() if key != "_meta"}
+
+
+def _shape_annotations(annotations: Json, revision: Revision) -> Json:
+    if revision.content_meta or "lastModified" not in annotations:
+        return annotations
+    return {key: value for key, value in annotations.items() if key != "lastModified"}
+
+
+def shape_error_code(method: str, code: int, data: Any) -> int:
+    """The code of an error as legacy revisions have it: a resource that is not there is -32002 in all of them."""
+    if method == "resources/read" and code == INVALID_PARAMS and isinstance(data, dict) and "uri" in data:
+        return RESOURCE_NOT_FOUND
+    return code
 
 
 def without_modern_fields(result: Json) -> Json:

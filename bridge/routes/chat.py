@@ -1,83 +1,143 @@
-"""Chat: how a legacy client is asked that cannot show a form. The model asks, and passes the answer on.
+"""Chat: how a client is asked that cannot show a form. The model asks, and passes the answer on.
 
-The call ends with a result that tells the model what to ask, and waits as a record. `sendElicitationResult` brings
-the answer; the stored call runs again with it, and its result is the result of that tool.
+The call ends with a result that tells the model what to ask, and waits as a record; or, where the operator wants it so,
+the question goes out as a log message and the call waits. `sendElicitationResult` brings the answer; the stored
+call runs again with it, and its result is the result of that tool.
 """
 
+import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final, cast
+from typing import Final, Literal, cast
+
+import msgspec
 
 from bridge.asking.checking import InvalidReply, check_reply
-from bridge.asking.fallback import PENDING, FallbackCall, pending_form, pending_text, unknown_text
+from bridge.asking.fallback import PENDING, FallbackCall, pending_form, pending_text, split_id, unknown_text
 from bridge.asking.form import digest
-from bridge.asking.question import Question
-from bridge.calls import Calls, Exchange, Round
-from bridge.claims import Ending, Released
+from bridge.asking.question import Question, Reply
+from bridge.calls import Calls, Client, Exchange, Round, Stored
+from bridge.claims import Claims, Ending, Released
 from bridge.pending import Pending, PendingCall, TooManyPending
-from bridge.protocol.messages import INTERNAL_ERROR, Json
-from bridge.sessions import Session, Sessions
+from bridge.protocol.inbound import LOG_LEVELS
+from bridge.protocol.messages import INTERNAL_ERROR, Json, notification
+from bridge.sessions import Entry, Session, Sessions
 from bridge.upstreams.base import CallRequest, Failed, Finished, Outlet, Upstream
-from bridge.upstreams.functions import error_result
+from bridge.upstreams.results import error_result, text
 
-__all__ = ["MAX_ATTEMPTS", "Chat", "NoChat"]
+__all__ = ["MAX_ATTEMPTS", "Chat", "ChatRules", "NoChat", "is_listed_without_room"]
 
 MAX_ATTEMPTS: Final = 10
 """How many invalid answers a pending call takes."""
 
 _CLAIM_MARGIN_SECONDS: Final = 600.0
+_REPORT_SECONDS: Final = 15.0
 _REPEATED: Final = "An equal call was already waiting for this answer, so nothing new was started."
+_RECORDED: Final = "Recorded. The rest is still open."
+
+
+class ChatRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator decides about asking through a chat.
+
+    Args:
+        consent: whether an answer that a model passes on may let a tool act that changes something.
+        wait_seconds: how long a call waits itself, its question sent as a log message; 0: it ends at once.
+    """
+
+    consent: Literal["allow", "deny"] = "allow"
+    wait_seconds: float = 0.0
 
 
 class Chat:
     """Asks through the model.
 
     Args:
-        sessions: who can be asked.
         pending: where calls wait.
-        upstream: whose output schemas tell whether a pending form fits into structured content.
+        upstream: whose definitions say what a tool does, and whether a pending form fits into its results.
+        claims: where the ending of an answered call is found.
+        sessions: how a waiting call hears of its answer; None where clients have no session.
+        rules: what the operator decided.
     """
 
-    def __init__(self, sessions: Sessions, pending: Pending, upstream: Upstream) -> None:
-        self._sessions = sessions
+    def __init__(
+        self, pending: Pending, upstream: Upstream, claims: Claims, sessions: Sessions | None, rules: ChatRules
+    ) -> None:
         self._pending = pending
         self._upstream = upstream
+        self._claims = claims
+        self._sessions = sessions
+        self._rules = rules
 
-    async def ask(self, current: Round, questions: list[Question]) -> Finished | Failed:
-        """See `Route`: the request ends with what the model is to ask. Of several questions, one at a time."""
-        session = cast(Session, current.client)
-        call = current.call
+    async def ask(self, current: Round, questions: list[Question]) -> Ending:
+        """See `Route`: the request ends with what the model is to ask."""
+        client, call = current.client, current.call
         if call.request.method != "tools/call":
-            text = f"{call.request.target} asks its user, and this client can be asked only while it calls a tool"
-            return Failed(INTERNAL_ERROR, text)
+            reason = f"{call.request.target} asks its user, and this client can be asked only while it calls a tool"
+            return Failed(INTERNAL_ERROR, reason)
+        definition = await self._upstream.tool(call.request.target)
+        if self._rules.consent == "deny" and _changes_something(definition):
+            return Finished(error_result(_denied(call.request.target), "ELICITATION_NOT_SUPPORTED"))
+        stored = Stored(call.id, current.number, call.journal)
         try:
-            waiting = await self._pending.add(session, call.request, call.journal, questions[:1], current.number)
+            waiting = await self._pending.add(client, call.request, stored, questions)
         except TooManyPending as full:
-            text = (
+            reason = (
                 "Too many questions are open in this session. Answer or cancel one of them first with "
                 f"sendElicitationResult; the oldest has the elicitId {full.oldest}."
             )
-            return Finished(error_result(text, "ELICITATION_NOT_SUPPORTED"))
-        await self._sessions.keep_until(session, waiting.expires_at)
-        current.exchange.on_delivered = partial(self._pending.delivered, session, waiting.elicit_id)
-        return Finished(await self._asking_result(session, waiting))
+            return Finished(error_result(reason, "ELICITATION_NOT_SUPPORTED"))
+        if self._sessions is not None:
+            session = cast(Session, client)
+            await self._sessions.keep_until(session, waiting.expires_at)
+            if self._can_wait(current, session):
+                ending = await self._wait(current, session, waiting)
+                if ending is not None:
+                    return ending
+        current.exchange.on_delivered = partial(self._pending.delivered, client, waiting.elicit_id)
+        return Finished(_asking_result(client, waiting, definition))
 
-    async def repeated(self, session: Session, request: CallRequest) -> Finished | None:
+    def _can_wait(self, current: Round, session: Session) -> bool:
+        level = session.record.log_level or "info"
+        heard = LOG_LEVELS.index(level) <= LOG_LEVELS.index("warning")
+        return self._rules.wait_seconds > 0 and heard and current.exchange.can_stream
+
+    async def _wait(self, current: Round, session: Session, waiting: PendingCall) -> Ending | None:
+        """Send the question as a log message and wait for its answer; None when it does not come in time."""
+        assert self._sessions is not None
+        form = pending_form(waiting.elicit_id, waiting.still_open(), _until(waiting))
+        data = {"type": "elicitation_fallback", **form}
+        position = session.heard
+        message = {"level": "warning", "logger": "elicitation", "data": data}
+        await current.exchange.send(notification("notifications/message", message))
+        deadline, report_at = time.monotonic() + self._rules.wait_seconds, 0.0
+        while (now := time.monotonic()) < deadline:
+            if now >= report_at:
+                await current.call.outlet.waiting()
+                report_at = now + _REPORT_SECONDS
+            entries, position = await self._sessions.hear(session, position, min(deadline, report_at) - now)
+            if any(entry.kind == "resolved" and entry.name == waiting.round_id for entry in entries):
+                return await self._claims.ending(waiting.round_id)
+        return None
+
+    async def repeated(self, client: Client, request: CallRequest) -> Finished | None:
         """The result of a call that is equal to one whose question the client already has, or None."""
-        waiting = await self._pending.equal(session, request)
+        if self._upstream.policy(request.target).duplicates == "separate":
+            return None
+        waiting = await self._pending.equal(client, request)
         if waiting is None:
             return None
-        result = await self._asking_result(session, waiting)
-        result["content"].append({"type": "text", "text": _REPEATED})
+        result = _asking_result(client, waiting, await self._upstream.tool(request.target))
+        result["content"].append(text(_REPEATED))
         return Finished(result)
 
     async def answer(
-        self, session: Session, given: FallbackCall, outlet: Outlet, exchange: Exchange, calls: Calls
+        self, client: Client, given: FallbackCall, outlet: Outlet, exchange: Exchange, calls: Calls
     ) -> tuple[str, Ending]:
         """Hand an answer to the call that waits for it, and run that on.
 
         Args:
-            session: whose fallback tool was called.
+            client: who called the fallback tool.
             given: what its arguments say.
             outlet: where the call's progress and logs go now.
             exchange: the call of the fallback tool.
@@ -87,51 +147,61 @@ class Chat:
             The name of the tool that asked (empty where nothing waits), and how this request ends.
         """
         unknown = Finished(error_result(unknown_text(given.elicit_id)))
-        waiting = await self._pending.find(session, given.elicit_id)
-        if waiting is None:
+        elicit_id, which = split_id(given.elicit_id)
+        waiting = await self._pending.find(client, elicit_id)
+        if waiting is None or (which is not None and which >= len(waiting.questions)):
             return "", unknown
-        target, question = waiting.request.target, waiting.questions[0]
-        reply = check_reply(question, {"action": given.action, "content": given.content}, "chat")
-        if isinstance(reply, InvalidReply):
-            return target, unknown if waiting.answered else await self._invalid(session, waiting, reply.text)
-        waiting.journal.record(question, reply)
-        current = calls.begin(waiting.request, session, outlet, exchange, waiting.journal)
-        current.number = waiting.round
+        target = waiting.request.target
+        replies = _read(waiting, which, given)
+        if isinstance(replies, InvalidReply):
+            return target, unknown if waiting.answered else await self._invalid(client, waiting, replies.text)
+        recorded = await self._pending.record(client, waiting, replies)
+        if recorded is None:
+            return target, unknown
+        if recorded.still_open():
+            result = _asking_result(client, recorded, await self._upstream.tool(target))
+            result["content"].insert(0, text(_RECORDED))
+            return target, Finished(result)
+        return target, await self._go_on(client, recorded, outlet, exchange, calls, unknown)
+
+    async def _go_on(
+        self,
+        client: Client,
+        waiting: PendingCall,
+        outlet: Outlet,
+        exchange: Exchange,
+        calls: Calls,
+        unknown: Finished,
+    ) -> Ending:
+        """Run a call on whose questions are all answered."""
+        journal = waiting.stored.journal
+        replies = [journal.replies[question.path] for question in waiting.questions]
         ending = await calls.resume(
-            current,
-            round_id=waiting.elicit_id,
-            answers=digest([reply.status, reply.content]),
+            calls.begin(waiting.request, client, outlet, exchange, waiting.stored),
+            round_id=waiting.round_id,
+            answers=digest([[reply.status, reply.content] for reply in replies]),
             ttl_seconds=waiting.expires_at - waiting.asked_at + _CLAIM_MARGIN_SECONDS,
             unknown=unknown,
-            claimed=partial(self._pending.close, session, waiting),
+            claimed=partial(self._pending.close, client, waiting),
         )
         if isinstance(ending, Released):
-            await self._pending.reopen(session, waiting, question)
-            return target, await self._invalid(session, waiting, ending.reason)
-        return target, ending
+            for question in waiting.questions:
+                journal.replies.pop(question.path, None)
+            await self._pending.reopen(client, waiting)
+            return await self._invalid(client, waiting, ending.reason)
+        if self._sessions is not None and self._rules.wait_seconds > 0:
+            await self._sessions.tell(cast(Session, client), Entry("resolved", waiting.round_id))
+        return ending
 
-    async def _invalid(self, session: Session, waiting: PendingCall, reason: str) -> Finished:
+    async def _invalid(self, client: Client, waiting: PendingCall, reason: str) -> Finished:
         """Say what is wrong with an answer. The call goes on waiting, unless that was one too many."""
-        attempts = await self._pending.count_attempt(session, waiting)
+        attempts = await self._pending.count_attempt(client, waiting)
         if attempts < MAX_ATTEMPTS:
             again = f"The question {waiting.elicit_id} is still open: ask the user again and send a corrected answer."
             return Finished(error_result(f"{reason}\n{again}", "INVALID_INPUT"))
-        await self._pending.close(session, waiting, forget=True)
-        text = f"{reason}\nThat was the {MAX_ATTEMPTS}th answer that does not fit, so the question was closed."
-        return Finished(error_result(text, "INVALID_INPUT"))
-
-    async def _asking_result(self, session: Session, waiting: PendingCall) -> Json:
-        until = datetime.fromtimestamp(waiting.expires_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        form = pending_form(waiting.elicit_id, waiting.questions, until)
-        text = pending_text(waiting.elicit_id, waiting.questions, until)
-        result: Json = {"content": [{"type": "text", "text": text}], "_meta": {PENDING: form}}
-        definition = await self._upstream.tool(waiting.request.target)
-        if definition is None or "outputSchema" not in definition or not session.profile.revision.structured_content:
-            return result
-        if session.record.fallback and not session.record.widened:
-            # It was listed with an output schema that this form does not fit.
-            return {**result, "isError": True}
-        return {**result, "structuredContent": {PENDING: form}}
+        await self._pending.close(client, waiting, forget=True)
+        closed = f"That was the {MAX_ATTEMPTS}th answer that does not fit, so the question was closed."
+        return Finished(error_result(f"{reason}\n{closed}", "INVALID_INPUT"))
 
 
 class NoChat:
@@ -139,9 +209,66 @@ class NoChat:
 
     async def ask(self, current: Round, questions: list[Question]) -> Finished:
         """See `Route`: the request ends with an error result."""
-        mode = questions[0].mode
-        text = (
-            f"{current.call.request.target} asks its user, and this client cannot be asked in {mode} mode. "
-            'Use a client that can, or make the server with fallback="result".'
+        reason = (
+            f"{current.call.request.target} asks its user, and this client cannot be asked in {questions[0].mode} "
+            'mode. Use a client that can, or make the server with fallback="result".'
         )
-        return Finished(error_result(text, "ELICITATION_NOT_SUPPORTED"))
+        return Finished(error_result(reason, "ELICITATION_NOT_SUPPORTED"))
+
+
+def _read(waiting: PendingCall, which: int | None, given: FallbackCall) -> Mapping[str, Reply] | InvalidReply:
+    """Read an answer to one question, or one to all that are open: then content has one property for each key."""
+    asked = waiting.questions if which is None else [waiting.questions[which]]
+    if len(asked) == 1:
+        reply = check_reply(asked[0], {"action": given.action, "content": given.content}, "chat")
+        return reply if isinstance(reply, InvalidReply) else {asked[0].path: reply}
+    if given.action != "accept":
+        action = cast(Literal["decline", "cancel"], given.action)
+        return {question.path: Reply(action, None, "chat") for question in waiting.still_open() or asked}
+    content = given.content if isinstance(given.content, dict) else {}
+    replies: dict[str, Reply] = {}
+    for question in asked:
+        if question.key not in content:
+            continue
+        reply = check_reply(question, {"action": "accept", "content": content[question.key]}, "chat")
+        if isinstance(reply, InvalidReply):
+            return InvalidReply(tuple(f"{question.key}.{reason}" for reason in reply.reasons))
+        replies[question.path] = reply
+    keys = ", ".join(question.key for question in asked)
+    return replies or InvalidReply((f"content: one property for each of {keys}",))
+
+
+def is_listed_without_room(client: Client) -> bool:
+    """Whether tools were listed to this client with output schemas that the pending form does not fit."""
+    return isinstance(client, Session) and client.record.fallback and not client.record.widened
+
+
+def _asking_result(client: Client, waiting: PendingCall, definition: Json | None) -> Json:
+    questions = waiting.still_open()
+    ids = [waiting.questions.index(question) for question in questions] if len(waiting.questions) > 1 else []
+    form = pending_form(waiting.elicit_id, questions, _until(waiting), ids)
+    result: Json = {
+        "content": [text(pending_text(waiting.elicit_id, questions, _until(waiting), ids))],
+        "_meta": {PENDING: form},
+    }
+    if definition is None or "outputSchema" not in definition or not client.profile.revision.structured_content:
+        return result
+    if is_listed_without_room(client):
+        return {**result, "isError": True}
+    return {**result, "structuredContent": {PENDING: form}}
+
+
+def _until(waiting: PendingCall) -> str:
+    return datetime.fromtimestamp(waiting.expires_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _changes_something(definition: Json | None) -> bool:
+    annotations = {} if definition is None else definition.get("annotations", {})
+    return annotations.get("readOnlyHint") is not True and annotations.get("destructiveHint") is not False
+
+
+def _denied(tool: str) -> str:
+    return (
+        f'{tool} needs its user\'s consent, and here a model may not pass consent on (chat_consent is "deny"). '
+        'Use a client that shows forms, or make the server with chat_consent="allow".'
+    )

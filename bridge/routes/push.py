@@ -7,28 +7,35 @@ reaches the waiting call through its session's log. A client that turns out unab
 import logging
 import secrets
 import time
-from typing import Final, cast
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, TypeAlias, cast
 
 import anyio
 import msgspec
 
 from bridge.asking.checking import InvalidReply, check_reply
-from bridge.asking.dialects import request_params
+from bridge.asking.dialects import read_shown, request_params
+from bridge.asking.form import digest
 from bridge.asking.question import Question, Reply
-from bridge.calls import Round, Route
+from bridge.asking.routes import ClientRule
+from bridge.calls import Round, Route, Stored
 from bridge.claims import Ending
 from bridge.protocol.messages import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    Json,
     notification,
     request_message,
 )
+from bridge.protocol.revisions import Revision
 from bridge.sessions import Entry, Session, SessionRecord, Sessions
-from bridge.upstreams.base import Finished
-from bridge.upstreams.functions import error_result
+from bridge.stores.base import Store
+from bridge.upstreams.base import CallRequest, Finished
+from bridge.upstreams.results import error_result
 
-__all__ = ["Push", "PushLimits"]
+__all__ = ["Parked", "Push", "PushLimits"]
 
 _log = logging.getLogger("bridge.push")
 _CLEANUP_SECONDS: Final = 5.0
@@ -41,11 +48,31 @@ class PushLimits(msgspec.Struct, frozen=True, kw_only=True):
         answer_seconds: for its answer.
         initialized_seconds: for `notifications/initialized`, before anything is asked.
         progress_seconds: between two reports that the call waits.
+        soft_deadline_seconds: when nobody has answered by then, the call ends, while the form stays open; None: never.
+        late_seconds: how long a late answer can be used by an equal call.
     """
 
     answer_seconds: float = 600.0
     initialized_seconds: float = 5.0
     progress_seconds: float = 15.0
+    soft_deadline_seconds: float | None = None
+    late_seconds: float = 600.0
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """A pushed question whose call has ended at its soft deadline, for an equal call to go on with.
+
+    Args:
+        stored: what is known of the call.
+        question: what was asked.
+        question_id: the id of its request.
+        position: where in the session's log its answer can be, at the earliest.
+    """
+
+    stored: Stored
+    question: Question
+    question_id: str
+    position: int
 
 
 class _Unable(msgspec.Struct, frozen=True):
@@ -54,8 +81,19 @@ class _Unable(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-class _TimedOut(msgspec.Struct, frozen=True):
+class _Late(msgspec.Struct, frozen=True):
     """Nobody answered in time."""
+
+    seconds: float
+
+
+class _Parked(msgspec.Struct, frozen=True):
+    """The question stays open after its call has ended."""
+
+    until: float
+
+
+_Answered: TypeAlias = Reply | InvalidReply | _Unable
 
 
 class Push:
@@ -63,38 +101,68 @@ class Push:
 
     Args:
         sessions: where answers come in.
+        store: where a question is parked whose call has ended.
         chat: the route for what cannot be asked so.
         limits: how long to wait.
+        rules: what the operator decided about some clients.
     """
 
-    def __init__(self, sessions: Sessions, chat: Route, limits: PushLimits) -> None:
+    def __init__(
+        self, sessions: Sessions, store: Store, chat: Route, limits: PushLimits, rules: Sequence[ClientRule] = ()
+    ) -> None:
         self._sessions = sessions
+        self._store = store
         self._chat = chat
         self._limits = limits
+        self._rules = rules
 
     async def ask(self, current: Round, questions: list[Question]) -> Ending | None:
         """See `Route`: waits for the answers, one question after the other, as old clients show one at a time."""
         session = cast(Session, current.client)
         if not current.exchange.can_stream:
-            await self.demote(session, questions[0].mode, "no_stream")
-            return await self._chat.ask(current, questions)
+            return await self._unable(current, session, questions, "no_stream")
         if not await self._is_initialized(session):
             _log.info("session %s has not sent notifications/initialized; asked through the chat", session.id)
-            return await self._chat.ask(current, questions)
+            return await self._unable(current, session, questions, None)
         for position, question in enumerate(questions):
             answered = await self._ask_one(current, session, question)
             if isinstance(answered, Reply):
                 current.call.journal.record(question, answered)
-            elif isinstance(answered, InvalidReply):
-                return Finished(error_result(answered.text, "INVALID_INPUT"))
             elif isinstance(answered, _Unable):
-                await self.demote(session, question.mode, answered.reason)
-                return await self._chat.ask(current, questions[position:])
+                return await self._unable(current, session, questions[position:], answered.reason)
             else:
-                limit = f"{self._limits.answer_seconds:g} seconds"
-                text = f"Nobody answered the question of {current.call.request.target} within {limit}."
-                return Finished(error_result(text, "ELICITATION_TIMEOUT"))
+                return _ended(question, answered)
         return None
+
+    async def parked(self, session: Session, request: CallRequest) -> Parked | None:
+        """Take the question that an equal call has left open, so that this call goes on with it."""
+        if self._soft_deadline(session) is None:
+            return None
+        value = await self._store.take(_parked_key(session, request))
+        return None if value is None else _parked_decoder.decode(value)
+
+    async def go_on(self, current: Round, parked: Parked) -> Ending | None:
+        """Wait for the answer of a parked question; see `ask` for what is returned."""
+        session = cast(Session, current.client)
+        answered = await self._wait(current, session, parked.question, parked.question_id, parked.position)
+        if isinstance(answered, Reply):
+            current.call.journal.record(parked.question, answered)
+            return None
+        if isinstance(answered, _Unable):
+            return await self._unable(current, session, [parked.question], answered.reason)
+        return _ended(parked.question, answered)
+
+    async def _unable(
+        self, current: Round, session: Session, questions: list[Question], reason: str | None
+    ) -> Ending | None:
+        """Ask through the chat what cannot be asked so; what the client itself is asked simply fails."""
+        users = [question for question in questions if question.mode in ("form", "url")]
+        if not users:
+            for question in questions:
+                current.call.journal.record(question, Reply("decline", reason or "not possible on this session"))
+            return None
+        await self.demote(session, users[0].mode, reason)
+        return await self._chat.ask(current, users)
 
     async def demote(self, session: Session, mode: str, reason: str | None) -> None:
         """Let a session see the fallback tool; with a reason, ask it in this mode no more."""
@@ -108,7 +176,7 @@ class Push:
         await self._sessions.change(session, alter)
         _log.info("session %s cannot be asked in %s mode (%s): by chat from now on", session.id, mode, reason or "once")
         if not known:
-            await self._sessions.notify(session, "notifications/tools/list_changed")
+            await self._sessions.notify(session, notification("notifications/tools/list_changed"))
 
     async def _is_initialized(self, session: Session) -> bool:
         position, deadline = session.heard, time.monotonic() + self._limits.initialized_seconds
@@ -121,49 +189,117 @@ class Push:
                 await self._sessions.refresh(session)
         return True
 
-    async def _ask_one(
-        self, current: Round, session: Session, question: Question
-    ) -> Reply | InvalidReply | _Unable | _TimedOut:
-        question_id = "ask-" + secrets.token_urlsafe(18)
-        params = request_params(question, session.profile.revision)
-        await self._sessions.expect_answer(session, question_id, self._limits.answer_seconds + _CLEANUP_SECONDS)
-        position = session.heard
-        try:
-            await current.exchange.send(request_message(question_id, "elicitation/create", params))
-            entry = await self._wait(current, session, question_id, position)
-            if entry is None:
-                reason = {"requestId": question_id, "reason": "nobody answered in time"}
-                await current.exchange.send(notification("notifications/cancelled", reason))
-                return _TimedOut()
-        finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(_CLEANUP_SECONDS):
-                await self._sessions.forget_answer(session, question_id)
-        return _read(question, entry)
+    async def _ask_one(self, current: Round, session: Session, question: Question) -> _Answered | _Late | _Parked:
+        """Ask a question, and again with the reasons where an invalid answer allows it."""
+        while True:
+            answered = await self._ask_once(current, session, question)
+            if not isinstance(answered, InvalidReply) or question.reask <= 0:
+                return answered
+            question = question.again(answered.reasons)
 
-    async def _wait(self, current: Round, session: Session, question_id: str, position: int) -> Entry | None:
-        """Wait for the answer, reporting meanwhile that the call waits; None when the time is over."""
-        limits = self._limits
-        deadline = time.monotonic() + limits.answer_seconds
-        report_at = 0.0
+    async def _ask_once(self, current: Round, session: Session, question: Question) -> _Answered | _Late | _Parked:
+        question_id = "ask-" + secrets.token_urlsafe(18)
+        revision = session.profile.revision
+        if question.elicitation_id is not None and revision.url_ids:
+            await self._sessions.expect_completion(session, question.elicitation_id, self._limits.answer_seconds)
+        open_seconds = self._limits.answer_seconds + self._limits.late_seconds
+        await self._sessions.expect_answer(session, question_id, open_seconds)
+        position = session.heard
+        params = request_params(question, revision)
+        await current.exchange.send(request_message(question_id, question.method, params))
+        return await self._wait(current, session, question, question_id, position)
+
+    async def _wait(
+        self, current: Round, session: Session, question: Question, question_id: str, position: int
+    ) -> _Answered | _Late | _Parked:
+        """Wait for an answer, and leave nothing open that nobody waits for, unless it is parked."""
+        parked = False
+        try:
+            entry = await self._entry(current, session, question_id, position)
+            if not isinstance(entry, _Late):
+                return _read(question, entry, session.profile.revision)
+            soft = self._soft_deadline(session)
+            if soft is not None and soft < self._limits.answer_seconds:
+                parked = True
+                return await self._park(current, session, question, question_id, position)
+            reason = {"requestId": question_id, "reason": "nobody answered in time"}
+            await current.exchange.send(notification("notifications/cancelled", reason))
+            return entry
+        finally:
+            if not parked:
+                with anyio.CancelScope(shield=True), anyio.move_on_after(_CLEANUP_SECONDS):
+                    await self._sessions.forget_answer(session, question_id)
+
+    async def _entry(self, current: Round, session: Session, question_id: str, position: int) -> Entry | _Late:
+        """Wait for the entry that answers, reporting meanwhile that the call waits."""
+        soft = self._soft_deadline(session)
+        seconds = self._limits.answer_seconds if soft is None else min(soft, self._limits.answer_seconds)
+        deadline, report_at = time.monotonic() + seconds, 0.0
         while (now := time.monotonic()) < deadline:
             if now >= report_at:
                 await current.call.outlet.waiting()
-                report_at = now + limits.progress_seconds
+                report_at = now + self._limits.progress_seconds
             entries, position = await self._sessions.hear(session, position, min(deadline, report_at) - now)
             for entry in entries:
                 if entry.kind == "answer" and entry.name == question_id:
                     return entry
-        return None
+        return _Late(seconds)
+
+    async def _park(
+        self, current: Round, session: Session, question: Question, question_id: str, position: int
+    ) -> _Parked:
+        stored = Stored(current.call.id, current.number - 1, current.call.journal)
+        parked = Parked(stored, question, question_id, position)
+        key = _parked_key(session, current.call.request)
+        await self._store.put(key, msgspec.json.encode(parked), ttl_seconds=self._limits.late_seconds)
+        return _Parked(time.time() + self._limits.late_seconds)
+
+    def _soft_deadline(self, session: Session) -> float | None:
+        for rule in self._rules:
+            if rule.soft_deadline_seconds is not None and rule.matches(session.profile):
+                return rule.soft_deadline_seconds
+        return self._limits.soft_deadline_seconds
 
 
-def _read(question: Question, entry: Entry) -> Reply | InvalidReply | _Unable:
+_parked_decoder: Final = msgspec.json.Decoder(Parked)
+
+
+def _parked_key(session: Session, request: CallRequest) -> str:
+    return f"parked/{session.id}/{digest([request.method, request.target, request.arguments])}"
+
+
+def _ended(question: Question, answered: InvalidReply | _Late | _Parked) -> Finished:
+    """How a call ends whose question has no answer that it can go on with."""
+    if isinstance(answered, InvalidReply):
+        return Finished(error_result(answered.text, "INVALID_INPUT"))
+    if isinstance(answered, _Late):
+        text = f"Nobody answered within {answered.seconds:g} seconds, so the question was withdrawn: {question.message}"
+        return Finished(error_result(text, "ELICITATION_TIMEOUT"))
+    until = datetime.fromtimestamp(answered.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    text = (
+        f"Nobody has answered yet, and nothing was done. The form stays open until {until}: {question.message} "
+        "Call the tool again with the same arguments to go on once it is answered."
+    )
+    return Finished(error_result(text, "ELICITATION_TIMEOUT"))
+
+
+def _read(question: Question, entry: Entry, revision: Revision) -> _Answered:
     """Read an answer, or a client's error in its place. Source: client/elicitation#error-handling."""
-    if entry.error is None:
-        return check_reply(question, entry.result, "form")
-    code = entry.error.get("code")
+    if entry.error is not None:
+        return _refused(question, entry.error)
+    raw = entry.result
+    if question.schema is not None and isinstance(raw, dict) and "content" in raw:
+        raw = {**raw, "content": read_shown(question.schema, raw["content"], revision)}
+    return check_reply(question, raw, "form")
+
+
+def _refused(question: Question, error: Json) -> _Answered:
+    code = error.get("code")
+    if question.mode in ("sampling", "roots"):
+        return Reply("decline", error.get("message", code))
     if code in (METHOD_NOT_FOUND, INVALID_REQUEST):
         return _Unable(f"answered_with_error {code}")
     if code == INVALID_PARAMS:
         return _Unable()
-    _log.info("the client answered a question with the error %r; taken for cancel", entry.error)
+    _log.info("the client answered a question with the error %r; taken for cancel", error)
     return Reply("cancel")

@@ -19,12 +19,13 @@ from bridge.asking.question import Question, Reply
 from bridge.asking.seal import BROKEN_SEAL, Broken, Claims, Seal
 from bridge.calls import Client, Round
 from bridge.claims import Ending, InputRequired
-from bridge.protocol.messages import INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, Json
+from bridge.protocol.clients import required_capability
+from bridge.protocol.messages import INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, Json, encode
 from bridge.protocol.revisions import MODERN
 from bridge.upstreams.base import CallRequest, Failed, Finished
-from bridge.upstreams.functions import error_result
+from bridge.upstreams.results import error_result
 
-__all__ = ["AnsweredRound", "Refuse", "RoundState", "Rounds"]
+__all__ = ["BROKEN", "AnsweredRound", "Refuse", "RefuseOnSession", "RoundState", "Rounds"]
 
 _CLAIM_MARGIN_SECONDS: Final = 600.0
 
@@ -93,9 +94,8 @@ class Rounds:
 
     async def ask(self, current: Round, questions: list[Question]) -> InputRequired:
         """See `Route`: the request ends with the questions."""
-        call_id = current.call_id or secrets.token_urlsafe(18)
         expires_at = self._clock() + self._ttl_seconds
-        state = RoundState(call_id, current.number, expires_at, questions, current.call.journal)
+        state = RoundState(current.call.id, current.number, expires_at, questions, current.call.journal)
         return self._required(current.client, current.call.request, state, questions)
 
     def read(
@@ -122,12 +122,16 @@ class Rounds:
         if not isinstance(given, dict):
             return Failed(INVALID_PARAMS, "inputResponses must be an object")
         missing: list[Question] = []
-        for question in state.questions:
+        for position, question in enumerate(state.questions):
             if question.key in given:
                 reply = check_reply(question, given[question.key], "form")
-                if isinstance(reply, InvalidReply):
+                if isinstance(reply, Reply):
+                    state.journal.record(question, reply)
+                elif question.reask > 0 and _is_response(given[question.key]):
+                    state.questions[position] = question.again(reply.reasons)
+                    missing.append(state.questions[position])
+                else:
                     return _refused(question, given[question.key], reply)
-                state.journal.record(question, reply)
             elif question.path not in state.journal.replies:
                 missing.append(question)
         if missing:
@@ -140,10 +144,7 @@ class Rounds:
     ) -> InputRequired:
         claims = self._claims(client, request, state.expires_at)
         token = self._seal.seal(claims, msgspec.msgpack.encode(state), secrets.token_bytes(12))
-        requests: Json = {
-            question.key: {"method": "elicitation/create", "params": request_params(question, MODERN)}
-            for question in questions
-        }
+        requests: Json = {question.key: _asked(question) for question in questions}
         return InputRequired({"inputRequests": requests, "requestState": token})
 
     def _claims(self, client: Client, request: CallRequest, expires_at: float) -> Claims:
@@ -163,10 +164,22 @@ class Refuse:
 
     async def ask(self, current: Round, questions: list[Question]) -> Failed:
         """See `Route`: the request ends with an error that names the capability. Source: basic/index#meta."""
-        modes: Json = {question.mode: {} for question in questions}
-        names = " and ".join(f"elicitation.{mode}" for mode in modes)
-        text = f"{current.call.request.target} asks its user, and this client does not declare {names}"
-        return Failed(MISSING_CLIENT_CAPABILITY, text, {"requiredCapabilities": {"elicitation": modes}})
+        needed: Json = {}
+        for question in questions:
+            for name, detail in required_capability(question.mode).items():
+                needed[name] = {**needed.get(name, {}), **detail}
+        text = f"{current.call.request.target} needs what this client does not declare: {encode(needed).decode()}"
+        return Failed(MISSING_CLIENT_CAPABILITY, text, {"requiredCapabilities": needed})
+
+
+class RefuseOnSession:
+    """Refuses on a legacy session, which has no error for it: the call fails and names the capability."""
+
+    async def ask(self, current: Round, questions: list[Question]) -> Finished:
+        """See `Route`: the request ends with an error result."""
+        needed = ", ".join(encode(required_capability(question.mode)).decode() for question in questions)
+        text = f"{current.call.request.target} needs what this client does not declare: {needed}"
+        return Finished(error_result(text, "ELICITATION_NOT_SUPPORTED"))
 
 
 _state_decoder: Final = msgspec.msgpack.Decoder(RoundState)
@@ -175,8 +188,22 @@ BROKEN: Final = Failed(INVALID_PARAMS, BROKEN_SEAL)
 """How a request ends whose `requestState` does not hold."""
 
 
+def _asked(question: Question) -> Json:
+    """A question as an input request: one without params has none."""
+    params = request_params(question, MODERN)
+    return {"method": question.method, "params": params} if params else {"method": question.method}
+
+
+def _is_response(raw: object) -> bool:
+    return isinstance(raw, dict) and "action" in raw
+
+
 def _refused(question: Question, raw: object, invalid: InvalidReply) -> Ending:
-    if not isinstance(raw, dict) or "action" not in raw:
+    if question.mode in ("sampling", "roots"):
+        return Failed(
+            INVALID_PARAMS, f"inputResponses.{question.key} is no answer to {question.method}: {invalid.text}"
+        )
+    if not _is_response(raw):
         return Failed(INVALID_PARAMS, f"inputResponses.{question.key} must be an object with an action")
     return Finished(error_result(invalid.text, "INVALID_INPUT"))
 

@@ -33,6 +33,7 @@ from bridge.protocol.messages import (
     error_message,
 )
 from bridge.protocol.revisions import LEGACY, MODERN
+from bridge.publishing import Publisher
 from bridge.server import Denied, Options
 from bridge.sessions import Session, Sessions, TooManySessions
 from bridge.transports.exchange import Exchange, Receive, Send, SessionExchange, send_json
@@ -55,14 +56,24 @@ class HttpTransport:
         modern: answers modern requests.
         legacy: answers the messages of sessions.
         sessions: finds sessions.
+        publisher: where streams hear of changes.
         options: hosts, origins, authentication, times.
     """
 
-    def __init__(self, node: Node, modern: ModernEra, legacy: LegacyEra, sessions: Sessions, options: Options) -> None:
+    def __init__(
+        self,
+        node: Node,
+        modern: ModernEra,
+        legacy: LegacyEra,
+        sessions: Sessions,
+        publisher: Publisher,
+        options: Options,
+    ) -> None:
         self._node = node
         self._modern = modern
         self._legacy = legacy
         self._sessions = sessions
+        self._publisher = publisher
         self._options = options
         self._gate = Gate(options.allowed_hosts, options.allowed_origins)
 
@@ -266,7 +277,7 @@ class HttpTransport:
         if not accepts(headers).events:
             return await _refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
         last = headers.get(b"last-event-id")
-        stream = SessionStream(session, self._sessions, receive, send, self._node.closing)
+        stream = SessionStream(session, self._sessions, receive, send, self._publisher, self._node.closing)
         return await stream.serve(None if last is None else last.decode("latin-1"))
 
 

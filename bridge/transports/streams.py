@@ -4,16 +4,14 @@ A stream is read from its log, so that any node can serve it. Source: basic/tran
 """
 
 import secrets
-from typing import Final
 
 import anyio
 
-from bridge.sessions import Entry, Session, Sessions
+from bridge.publishing import Change, Publisher
+from bridge.sessions import STANDALONE, Entry, Session, Sessions
 from bridge.transports.exchange import COMMENT_SECONDS, EVENT_STREAM, FINAL, RETRY_MS, Receive, Send, event
 
 __all__ = ["SessionStream"]
-
-_STANDALONE: Final = "get"
 
 
 class SessionStream:
@@ -24,16 +22,24 @@ class SessionStream:
         sessions: where its events are.
         receive: the ASGI callable.
         send: the ASGI callable.
+        publisher: where it hears of changes that concern every client.
         closing: set when the node shuts down.
     """
 
     def __init__(
-        self, session: Session, sessions: Sessions, receive: Receive, send: Send, closing: anyio.Event
+        self,
+        session: Session,
+        sessions: Sessions,
+        receive: Receive,
+        send: Send,
+        publisher: Publisher,
+        closing: anyio.Event,
     ) -> None:
         self._session = session
         self._sessions = sessions
         self._receive = receive
         self._send = send
+        self._publisher = publisher
         self._closing = closing
         self._token = secrets.token_hex(8)
         self._done = False
@@ -43,19 +49,22 @@ class SessionStream:
         """Send events until the stream is over, the client has gone, or the node shuts down."""
         stream, position = await self._resolve(last_event_id)
         # Each message goes on one stream only, so the newest standalone stream takes over.
-        arrival = Entry("get", self._token) if stream == _STANDALONE else Entry("attached", stream)
+        arrival = Entry("get", self._token) if stream == STANDALONE else Entry("attached", stream)
         arrived = await self._sessions.tell(self._session, arrival)
         await self._send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM})
         await self._send({"type": "http.response.body", "body": self._opening(stream, position), "more_body": True})
+        stop = self._publisher.listen(self._tell) if stream == STANDALONE else None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._until_gone, tasks.cancel_scope)
             tasks.start_soon(self._until_closing, tasks.cancel_scope)
-            if stream == _STANDALONE:
+            if stream == STANDALONE:
                 tasks.start_soon(self._until_superseded, arrived, tasks.cancel_scope)
             await self._follow(stream, position)
             tasks.cancel_scope.cancel()
+        if stop is not None:
+            stop()
         with anyio.CancelScope(shield=True), anyio.move_on_after(COMMENT_SECONDS):
-            if stream != _STANDALONE:
+            if stream != STANDALONE:
                 await self._sessions.tell(self._session, Entry("detached", stream))
             tail = b"id: %s:%d\nretry: %d\n\n" % (stream.encode(), self._position, RETRY_MS)
             await self._send({"type": "http.response.body", "body": b"" if self._done else tail})
@@ -64,12 +73,12 @@ class SessionStream:
         """The stream and the position that an event id names; the standalone stream where it names none of ours."""
         stream, _, number = (last_event_id or "").rpartition(":")
         if stream and number.isascii() and number.isdigit() and len(stream) <= 32 and stream.isalnum():
-            if stream == _STANDALONE:
+            if stream == STANDALONE:
                 return stream, int(number)
             page = await self._sessions.replay(self._session, stream, int(number))
             if page.entries or page.first_seq > 1 or number == "0":
                 return stream, int(number)
-        return _STANDALONE, await self._sessions.cursor(self._session)
+        return STANDALONE, await self._sessions.cursor(self._session)
 
     def _opening(self, stream: str, position: int) -> bytes:
         if self._session.profile.revision.priming_events:
@@ -82,11 +91,11 @@ class SessionStream:
         while True:
             page = await self._sessions.replay(self._session, stream, position)
             for entry in page.entries:
-                kind, data = (entry.value[:1], entry.value[1:]) if stream != _STANDALONE else (b"", entry.value)
+                kind, data = (entry.value[:1], entry.value[1:]) if stream != STANDALONE else (b"", entry.value)
                 body = event(data, f"{stream}:{entry.seq}")
                 await self._send({"type": "http.response.body", "body": body, "more_body": True})
                 position = self._position = entry.seq
-                if stream == _STANDALONE:
+                if stream == STANDALONE:
                     await self._sessions.cursor(self._session, position)
                 elif kind == FINAL:
                     self._done = True
@@ -94,6 +103,11 @@ class SessionStream:
             if not page.entries and not await self._sessions.wait({log: position}, COMMENT_SECONDS):
                 await self._sessions.touch(self._session)
                 await self._send({"type": "http.response.body", "body": b": still here\n\n", "more_body": True})
+
+    async def _tell(self, change: Change) -> None:
+        """Put a change that concerns this client on its stream, where replay finds it too."""
+        if change.kind != "resource" or change.uri in self._session.record.subscriptions:
+            await self._sessions.notify(self._session, change.message())
 
     async def _until_gone(self, scope: anyio.CancelScope) -> None:
         while (await self._receive())["type"] != "http.disconnect":

@@ -5,7 +5,7 @@ get answered. Where going on means resuming a call that is still there, it hands
 call is run again from the top with the answers in its journal.
 """
 
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -16,7 +16,20 @@ from bridge.asking.routes import RouteName
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import Json
 
-__all__ = ["Call", "CallRequest", "Failed", "Finished", "Hold", "Outcome", "Outlet", "Stopped", "Upstream"]
+__all__ = [
+    "AskingRules",
+    "Call",
+    "CallRequest",
+    "Failed",
+    "Finished",
+    "Hold",
+    "Kind",
+    "Outcome",
+    "Outlet",
+    "Policy",
+    "Stopped",
+    "Upstream",
+]
 
 
 class CallRequest(msgspec.Struct, frozen=True):
@@ -85,18 +98,56 @@ class Outlet(Protocol):
         ...
 
 
+class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How a call may ask.
+
+    Args:
+        elicitation: whether asking users is switched on.
+        on_invalid: what an answer that does not match does: `error` ends the call, `reask` asks again.
+        not_secret: free-text fields that sound like a secret and are none.
+    """
+
+    elicitation: bool = True
+    on_invalid: Literal["error", "reask"] = "error"
+    not_secret: tuple[str, ...] = ()
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What is decided for one tool, and not told to clients.
+
+    Args:
+        duplicates: an equal call while one waits on chat is the `same` call, or `separate`.
+    """
+
+    duplicates: Literal["same", "separate"] = "same"
+
+
 class Call(msgspec.Struct):
     """One call under way: what was called, by whom, with what is known so far.
 
-    `elicitation` is whether asking is switched on; `route` is the way that a form would take to this client.
+    Args:
+        id: names the call over all its runs.
+        request: what was called.
+        client: who called.
+        journal: what is known so far.
+        outlet: where progress and logs go.
+        route: the way that a form would take to this client.
+        rules: how the call may ask.
+        input_responses: the raw answers of this round, untrusted.
     """
 
+    id: str
     request: CallRequest
     client: ClientProfile
     journal: Journal
     outlet: Outlet
     route: RouteName
-    elicitation: bool = True
+    rules: AskingRules = AskingRules()
+    input_responses: Json = {}
+
+
+Kind: TypeAlias = Literal["tools", "prompts", "resources", "resourceTemplates"]
+"""What a server lists."""
 
 
 class Upstream(Protocol):
@@ -107,14 +158,22 @@ class Upstream(Protocol):
         """The server capabilities that it brings, as the newest revision would have them."""
         ...
 
-    async def tools(self) -> list[Json]:
-        """The definitions of its tools, in a fixed order, as the newest revision would have them."""
+    async def list(self, kind: Kind) -> list[Json]:
+        """The definitions of a kind, in a fixed order, as the newest revision would have them."""
         ...
 
     async def tool(self, name: str) -> Json | None:
         """The definition of one tool, or None."""
         ...
 
+    def policy(self, tool: str) -> Policy:
+        """What is decided for a tool."""
+        ...
+
     async def run(self, call: Call) -> Outcome:
-        """Run a call, from the top, with its journal."""
+        """Run a call (`tools/call`, `prompts/get` or `resources/read`), from the top, with its journal."""
+        ...
+
+    async def complete(self, params: Json) -> Finished | Failed:
+        """Answer `completion/complete`."""
         ...

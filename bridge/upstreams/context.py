@@ -1,27 +1,32 @@
-"""`Context`: what a native tool is handed to ask, to record, to report. It knows no route and no revision."""
+"""`Context`: what a native function is handed to ask, to record, to report. It knows no route and no revision."""
 
+import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, Literal, TypeVar, overload
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 from pydantic_core import to_jsonable_python
 
 from bridge.asking.checking import InvalidReply
-from bridge.asking.form import form_of
-from bridge.asking.journal import ROOT, Replay
-from bridge.asking.question import Answer, Question
+from bridge.asking.form import digest, form_of
+from bridge.asking.journal import ROOT, Asked, Replay
+from bridge.asking.question import MAX_REASKS, Answer, Question, Reply
 from bridge.asking.routes import RouteName
+from bridge.asking.secrets import described_secrets, secret_fields
 from bridge.errors import QuestionError, Suspended, ToolError
 from bridge.protocol.clients import ClientProfile
+from bridge.protocol.messages import Json
 from bridge.upstreams.base import Call
 
-__all__ = ["Context"]
+__all__ = ["Attempt", "Context", "OnInvalid"]
 
 Model = TypeVar("Model")
 Result = TypeVar("Result")
+OnInvalid = Literal["error", "reask"]
 
 _log = logging.getLogger("bridge.tools")
 
@@ -33,8 +38,35 @@ _asked_before: ContextVar[str] = ContextVar("bridge_asked_before", default=ROOT)
 """The path of the last question of the task that runs. A task starts with that of the task that started it."""
 
 
+class Attempt(msgspec.Struct, frozen=True):
+    """What `try_elicit` found.
+
+    Args:
+        status: `required` (return `result` from the tool to ask), `accept`, `decline` or `cancel`.
+        data: what was filled in, checked, on accept; None in URL mode.
+        result: what the tool returns to ask, when `required`.
+    """
+
+    status: Literal["required", "accept", "decline", "cancel"]
+    data: Any = None
+    result: Any = None
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """What a tool returns to ask a question without being suspended."""
+
+    question: Question
+
+
+class _Read(msgspec.Struct, frozen=True):
+    """How the answer of one question becomes what the author gets."""
+
+    asked: Asked
+    read: Callable[[Json], Any]
+
+
 class Context:
-    """One run of one call, as the author of a tool sees it."""
+    """One run of one call, as its author sees it."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -54,15 +86,42 @@ class Context:
         """The way that a question in a form takes to this client's user."""
         return self._call.route
 
-    @overload
-    async def elicit(self, message: str, schema: type[Model], *, key: str | None = None) -> Answer[Model]: ...
+    @property
+    def input_responses(self) -> Json:
+        """The raw answers of this round, as a modern client sent them: untrusted, unchecked, never to act on."""
+        return self._call.input_responses
 
     @overload
     async def elicit(
-        self, message: str, schema: Mapping[str, Any], *, key: str | None = None
+        self,
+        message: str,
+        schema: type[Model],
+        *,
+        key: str | None = None,
+        on_invalid: OnInvalid | None = None,
+        not_secret: Collection[str] = (),
+    ) -> Answer[Model]: ...
+
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        schema: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        on_invalid: OnInvalid | None = None,
+        not_secret: Collection[str] = (),
     ) -> Answer[dict[str, Any]]: ...
 
-    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Answer[Any]:
+    async def elicit(
+        self,
+        message: str,
+        schema: Any,
+        *,
+        key: str | None = None,
+        on_invalid: OnInvalid | None = None,
+        not_secret: Collection[str] = (),
+    ) -> Answer[Any]:
         """Ask the user of this call, and return the answer.
 
         The tool stops here and runs again from the top once the answer has come; then this returns at once. So
@@ -70,40 +129,157 @@ class Context:
 
         Args:
             message: the question, as the user reads it.
-            schema: the form: a pydantic model, dataclass or TypedDict, `bool`, or a flat JSON Schema.
+            schema: the form: a pydantic model, msgspec Struct, dataclass or TypedDict; `bool`, `str`, `int`, `float`,
+                an Enum or Literal, or a list of one of those two; or a flat JSON Schema.
             key: the question's name on the wire; by default `elicitation-1`, `elicitation-2`, …
+            on_invalid: what an answer that does not match does: `error` ends the call, `reask` asks again with the
+                reasons, at most 3 times. By default as the tool or the bridge says.
+            not_secret: free-text fields that sound like a secret and are none.
 
         Returns:
             The answer. `content` is an instance where `schema` is a class, a dict where it is a JSON Schema.
 
         Raises:
             TypeError: a field that a form cannot hold.
-            QuestionError: the same key, or an equal question, open twice.
+            QuestionError: the same key, or an equal question, open twice; or a field that asks for a secret.
             ToolError: with the code `ELICITATION_DISABLED`, where asking is switched off.
 
         Source: client/elicitation.
         """
-        form = form_of(schema)
-        if not self._call.elicitation:
-            raise ToolError(DISABLED, "ELICITATION_DISABLED")
-        after = _asked_before.get()
-        path, question, reply = self._replay.ask(after, message, form.schema, form.digest, key)
-        _asked_before.set(path)
-        if reply is None:
-            raise Suspended(question.key)
-        if reply.status != "accept":
-            return Answer(reply.status, None, reply.source)
-        try:
-            return Answer("accept", form.read(reply.content), reply.source)
-        except ValueError as error:
-            self._refuse(question, str(error))
-            raise Suspended(question.key) from None
+        return self._answer(self._form(message, schema, on_invalid, not_secret), key)
 
-    def _refuse(self, question: Question, reasons: str) -> None:
-        """Forget an answer that broke a rule which its form could not show: the question is open again."""
-        self._invalid = InvalidReply(tuple(reasons.splitlines()))
-        self._replay.journal.replies.pop(question.path, None)
-        self._replay.open[question.key] = question
+    @overload
+    def elicit_sync(
+        self,
+        message: str,
+        schema: type[Model],
+        *,
+        key: str | None = None,
+        on_invalid: OnInvalid | None = None,
+        not_secret: Collection[str] = (),
+    ) -> Answer[Model]: ...
+
+    @overload
+    def elicit_sync(
+        self,
+        message: str,
+        schema: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        on_invalid: OnInvalid | None = None,
+        not_secret: Collection[str] = (),
+    ) -> Answer[dict[str, Any]]: ...
+
+    def elicit_sync(
+        self,
+        message: str,
+        schema: Any,
+        *,
+        key: str | None = None,
+        on_invalid: OnInvalid | None = None,
+        not_secret: Collection[str] = (),
+    ) -> Answer[Any]:
+        """`elicit` for a tool that is a plain function. No thread waits for the user."""
+        return self._answer(self._form(message, schema, on_invalid, not_secret), key)
+
+    async def elicit_all(self, questions: Mapping[str, tuple[str, Any]]) -> dict[str, Answer[Any]]:
+        """Ask several questions in one round.
+
+        Args:
+            questions: for each key, the message and the schema, as in `elicit`.
+
+        Returns:
+            The answers, by key.
+        """
+        reads = {key: self._form(message, schema, None, ()) for key, (message, schema) in questions.items()}
+        self._check_enabled()
+        after = _asked_before.get()
+        found = {key: self._replay.ask(after, read.asked, key) for key, read in reads.items()}
+        _asked_before.set(digest([after, sorted(path for path, _, _ in found.values())]))
+        if any(reply is None for _, _, reply in found.values()):
+            raise Suspended(", ".join(found))
+        return {
+            key: self._read(question, reply, reads[key].read)
+            for key, (_, question, reply) in found.items()
+            if reply is not None
+        }
+
+    async def elicit_url(
+        self, message: str, url: str, key: str | None = None, *, elicitation_id: str | None = None
+    ) -> Answer[None]:
+        """Ask the user to open a page, for what must not pass through the client.
+
+        An accept says that the user agreed to open it, not that anything is done there: check that yourself.
+
+        Args:
+            message: why.
+            url: an absolute http or https URL.
+            key: as in `elicit`.
+            elicitation_id: a name for `bridge.complete_url`, which tells the client that the page is done.
+
+        Raises:
+            QuestionError: a URL that is none.
+
+        Source: client/elicitation#url-mode-elicitation-requests.
+        """
+        return self._answer(self._url(message, url, elicitation_id), key)
+
+    async def try_elicit(self, key: str, message: str, schema_or_url: Any) -> Attempt:
+        """Ask without being suspended: where the answer is not there, return `result` from the tool.
+
+        Args:
+            key: the question's name on the wire.
+            message: the question, as the user reads it.
+            schema_or_url: as in `elicit`, or the URL of a page to open.
+
+        Returns:
+            What is known of the answer. One that does not match makes it `required` again, with the reasons.
+        """
+        if isinstance(schema_or_url, str):
+            wanted = self._url(message, schema_or_url, None)
+        else:
+            wanted = self._form(message, schema_or_url, "reask", ())
+        self._check_enabled()
+        path, question, reply = self._replay.ask(_asked_before.get(), wanted.asked, key)
+        _asked_before.set(path)
+        if reply is not None:
+            try:
+                answer = self._read(question, reply, wanted.read)
+                return Attempt(answer.status, answer.content)
+            except Suspended:
+                question = self._replay.open[key]
+        del self._replay.open[key]
+        return Attempt("required", result=Asking(question))
+
+    async def sample(self, messages: list[Json], max_tokens: int, **params: Any) -> Json:
+        """Let the client's model write a message.
+
+        Args:
+            messages: the conversation, as `SamplingMessage` objects.
+            max_tokens: how long the answer may be.
+            params: more of the request's params, by their wire names, such as `systemPrompt` or `temperature`.
+
+        Returns:
+            The result: `role`, `content`, `model`.
+
+        Raises:
+            ToolError: the client does not declare sampling, or did not sample.
+
+        Source: client/sampling.
+        """
+        asked = {"messages": messages, "maxTokens": max_tokens, **params}
+        return self._client_answer(Asked(digest=digest(asked), mode="sampling", params=asked))
+
+    async def list_roots(self) -> list[Json]:
+        """Return the client's roots: objects with `uri` and perhaps `name`.
+
+        Raises:
+            ToolError: the client does not declare roots, or did not tell.
+
+        Source: client/roots.
+        """
+        roots: list[Json] = self._client_answer(Asked(digest="roots", mode="roots", params={}))["roots"]
+        return roots
 
     async def step(self, name: str, fn: Callable[[], Awaitable[Result] | Result]) -> Result:
         """Run `fn` once in this call, however often the tool runs again, and return its recorded result.
@@ -129,9 +305,9 @@ class Context:
         try:
             with anyio.CancelScope(shield=True):
                 result = fn()
-                if isinstance(result, Awaitable):
+                if inspect.isawaitable(result):
                     result = await result
-                plain = self._as_json(name, result)
+                plain = _as_json(name, result)
                 self._replay.record_step(name, plain)
         finally:
             self._steps_under_way -= 1
@@ -139,12 +315,14 @@ class Context:
                 self._settled.set()
         return plain  # type: ignore[no-any-return]
 
-    @staticmethod
-    def _as_json(name: str, result: Any) -> Any:
-        try:
-            return msgspec.json.decode(msgspec.json.encode(to_jsonable_python(result)))
-        except Exception as error:
-            raise QuestionError(f"the result of step {name!r} is no JSON: {error}") from error
+    def step_sync(self, name: str, fn: Callable[[], Result]) -> Result:
+        """`step` for a tool that is a plain function."""
+        self._replay.enter_step(name)
+        steps = self._replay.journal.steps
+        if name not in steps:
+            self._replay.record_step(name, _as_json(name, fn()))
+        recorded: Result = steps[name]
+        return recorded
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress to the client, if it asked for it.
@@ -182,8 +360,73 @@ class Context:
         """Send a log message of level `error`."""
         await self.log("error", data)
 
+    def _form(self, message: str, schema: Any, on_invalid: OnInvalid | None, not_secret: Collection[str]) -> _Read:
+        rules = self._call.rules
+        form = form_of(schema)
+        allowed = {*not_secret, *rules.not_secret}
+        for name in secret_fields(form.schema, allowed):
+            raise QuestionError(
+                f"the field {name!r} of {message!r} asks for a secret, which a form must not. Use elicit_url, whose "
+                f"page the client does not see; if it is none, say not_secret=({name!r},)"
+            )
+        for name in described_secrets(form.schema, allowed):
+            _log.warning("the description of the field %r of %r speaks of a secret", name, message)
+        reask = MAX_REASKS if (on_invalid or rules.on_invalid) == "reask" else 0
+        return _Read(Asked(digest=form.digest, message=message, schema=form.schema, reask=reask), form.read)
+
+    def _url(self, message: str, url: str, elicitation_id: str | None) -> _Read:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise QuestionError(f"elicit_url needs an absolute http or https URL, not {url!r}")
+        named = elicitation_id or digest([self._call.id, message, url])
+        asked = Asked(digest=digest(url), mode="url", message=message, url=url, elicitation_id=named)
+        return _Read(asked, lambda content: None)
+
+    def _check_enabled(self) -> None:
+        if not self._call.rules.elicitation:
+            raise ToolError(DISABLED, "ELICITATION_DISABLED")
+
+    def _answer(self, wanted: _Read, key: str | None) -> Answer[Any]:
+        self._check_enabled()
+        path, question, reply = self._replay.ask(_asked_before.get(), wanted.asked, key)
+        _asked_before.set(path)
+        if reply is None:
+            raise Suspended(question.key)
+        return self._read(question, reply, wanted.read)
+
+    def _read(self, question: Question, reply: Reply, read: Callable[[Json], Any]) -> Answer[Any]:
+        """Make the author's answer of a recorded one; one that breaks a rule which no form shows is forgotten."""
+        if reply.status != "accept":
+            return Answer(reply.status, None, reply.source)
+        try:
+            return Answer("accept", read(reply.content), reply.source)
+        except ValueError as error:
+            reasons = tuple(str(error).splitlines())
+            if not self._replay.refuse(question, reasons):
+                self._invalid = InvalidReply(reasons)
+            raise Suspended(question.key) from None
+
+    def _client_answer(self, asked: Asked) -> Json:
+        path, question, reply = self._replay.ask(_asked_before.get(), asked, None)
+        _asked_before.set(path)
+        if reply is None:
+            raise Suspended(question.key)
+        if reply.status != "accept":
+            raise ToolError(
+                f"The client did not answer {question.method}: {reply.content}", "ELICITATION_NOT_SUPPORTED"
+            )
+        answered: Json = reply.content
+        return answered
+
     async def _settle(self) -> None:
         """Wait for steps that go on after the tool has stopped, so that none is lost."""
         while self._steps_under_way:
             self._settled = anyio.Event()
             await self._settled.wait()
+
+
+def _as_json(name: str, result: Any) -> Any:
+    try:
+        return msgspec.json.decode(msgspec.json.encode(to_jsonable_python(result)))
+    except Exception as error:
+        raise QuestionError(f"the result of step {name!r} is no JSON: {error}") from error

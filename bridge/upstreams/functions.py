@@ -1,28 +1,28 @@
-"""Native tools: decorated functions as an upstream. They are run again from the top for each answer."""
+"""Native tools, prompts and resources: decorated functions as an upstream, run again from the top for each answer."""
 
 import inspect
-import logging
-from collections.abc import Callable, Mapping
-from functools import partial
+import re
+from collections.abc import Callable
 from typing import Any, Final, TypedDict, TypeVar
+from urllib.parse import unquote
 
-import anyio
 import msgspec
 
 from bridge.asking.fallback import FALLBACK_TOOL_NAME
-from bridge.errors import ConfigurationError, QuestionError, ReplayError, Suspended, ToolError
+from bridge.errors import ConfigurationError, ToolError
 from bridge.protocol.inbound import parameter_headers
 from bridge.protocol.messages import INVALID_PARAMS, Json
-from bridge.upstreams.base import Call, Failed, Finished, Outcome, Stopped
+from bridge.upstreams.base import AskingRules, Call, Failed, Finished, Kind, Outcome, Policy
 from bridge.upstreams.context import Context
-from bridge.upstreams.signatures import ArgumentsError, Signature, content_of
+from bridge.upstreams.results import error_result, prompt_result, resource_result, tool_result
+from bridge.upstreams.running import Function, Runner
+from bridge.upstreams.signatures import ArgumentsError, Signature
 
-__all__ = ["CODE_KEY", "Functions", "ToolAnnotations", "error_result"]
+__all__ = ["Functions", "ToolAnnotations"]
 
-CODE_KEY: Final = "mcp-session-bridge/code"
-"""Where the code of an error stands in a result's `_meta`."""
-
-_log = logging.getLogger("bridge.tools")
+_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}")
+_VARIABLE: Final = re.compile(r"\{(\w+)\}")
+_MAX_COMPLETIONS: Final = 100
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -36,170 +36,247 @@ class ToolAnnotations(TypedDict, total=False):
     openWorldHint: bool
 
 
-def error_result(text: str, code: str | None = None) -> Json:
-    """A result that tells the model what went wrong. A code stands in `_meta` and at the head of the text."""
-    if code is None:
-        return {"content": [{"type": "text", "text": text}], "isError": True}
-    content = [{"type": "text", "text": f"{code}: {text}"}]
-    return {"content": content, "isError": True, "_meta": {CODE_KEY: code}}
+class _Entry(msgspec.Struct, frozen=True):
+    """Something registered: its definition, its function, and what is decided for it."""
 
-
-class _Tool(msgspec.Struct, frozen=True):
-    """One registered function."""
-
-    function: Callable[..., Any]
-    signature: Signature
     definition: Json
-    asynchronous: bool
+    function: Function
+    rules: AskingRules | None = None
+    policy: Policy = Policy()
+
+
+class _Template(msgspec.Struct, frozen=True):
+    """A resource template, and what URIs it matches."""
+
+    pattern: re.Pattern[str]
+    entry: _Entry
 
 
 class Functions:
     """An upstream of decorated functions.
 
     Args:
-        threads: how many synchronous tools may run at once.
+        threads: how many synchronous functions may run at once.
     """
 
     def __init__(self, threads: int = 40) -> None:
-        self._tools: dict[str, _Tool] = {}
-        self._threads = threads
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._runner = Runner(threads)
+        self._tools: dict[str, _Entry] = {}
+        self._prompts: dict[str, _Entry] = {}
+        self._resources: dict[str, _Entry] = {}
+        self._templates: dict[str, _Template] = {}
+        self._completions: dict[tuple[str, str], Callable[..., Any]] = {}
 
     @property
     def capabilities(self) -> Json:
         """See `Upstream`."""
-        return {"logging": {}, "tools": {"listChanged": True}}
+        capabilities: Json = {"logging": {}, "tools": {"listChanged": True}}
+        if self._prompts:
+            capabilities["prompts"] = {"listChanged": True}
+        if self._resources or self._templates:
+            capabilities["resources"] = {"subscribe": True, "listChanged": True}
+        if self._completions:
+            capabilities["completions"] = {}
+        return capabilities
 
-    async def tools(self) -> list[Json]:
+    async def list(self, kind: Kind) -> list[Json]:
         """See `Upstream`: in the order of registration."""
-        return [tool.definition for tool in self._tools.values()]
+        if kind == "resourceTemplates":
+            return [template.entry.definition for template in self._templates.values()]
+        entries = {"tools": self._tools, "prompts": self._prompts, "resources": self._resources}[kind]
+        return [entry.definition for entry in entries.values()]
 
     async def tool(self, name: str) -> Json | None:
         """See `Upstream`."""
-        tool = self._tools.get(name)
-        return None if tool is None else tool.definition
+        entry = self._tools.get(name)
+        return None if entry is None else entry.definition
 
-    def register(
+    def policy(self, tool: str) -> Policy:
+        """See `Upstream`."""
+        entry = self._tools.get(tool)
+        return Policy() if entry is None else entry.policy
+
+    def add_tool(
         self,
         function: _Function,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
+        about: Json,
+        rules: AskingRules | None,
+        policy: Policy,
     ) -> _Function:
-        """Make a function a tool; see `Bridge.tool`."""
-        tool_name = name or function.__name__
-        if tool_name == FALLBACK_TOOL_NAME:
-            raise ConfigurationError(f"{FALLBACK_TOOL_NAME} is the bridge's own tool; give yours another name")
-        if tool_name in self._tools:
-            raise ConfigurationError(f"there are two tools named {tool_name!r}; give one another name")
+        """Make a function a tool; see `Bridge.tool`. `about` holds what of its definition the author gives."""
+        name = about.get("name") or function.__name__
+        _check_name("tool", name, self._tools)
         signature = Signature(function, Context)
-        definition: Json = {"name": tool_name}
-        if title:
-            definition["title"] = title
-        definition["description"] = description or inspect.getdoc(function) or tool_name
+        definition = _definition(name, function, about)
         definition["inputSchema"] = signature.input_schema
         if signature.output_schema is not None:
             definition["outputSchema"] = signature.output_schema
-        if annotations:
-            definition["annotations"] = dict(annotations)
+        if about.get("annotations"):
+            definition["annotations"] = dict(about["annotations"])
         try:
             parameter_headers(signature.input_schema)
         except ValueError as error:
-            raise ConfigurationError(f"{tool_name}: {error}") from None
-        asynchronous = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is a coroutine function
+            raise ConfigurationError(f"{name}: {error}") from None
+
+        def finish(value: Any) -> Json:
+            return tool_result(value, signature.dump(value))
+
+        def fail(error: ToolError) -> Finished:
+            return Finished(error_result(error.message, error.code))
+
+        entry = Function(f"tool {name}", function, signature, finish, fail)
+        self._tools[name] = _Entry(definition, entry, rules, policy)
+        return function
+
+    def add_prompt(self, function: _Function, about: Json) -> _Function:
+        """Make a function a prompt; see `Bridge.prompt`."""
+        name = about.get("name") or function.__name__
+        _check_name("prompt", name, self._prompts)
+        signature = Signature(function, Context)
+        definition = _definition(name, function, about)
+        definition["arguments"] = _prompt_arguments(signature.input_schema)
+
+        def finish(value: Any) -> Json:
+            return prompt_result(value, definition["description"])
+
+        self._prompts[name] = _Entry(definition, Function(f"prompt {name}", function, signature, finish, _failed))
+        return function
+
+    def add_resource(self, function: _Function, uri: str, about: Json) -> _Function:
+        """Make a function a resource, or a template where its URI has variables; see `Bridge.resource`."""
+        signature = Signature(function, Context)
+        variables = _VARIABLE.findall(uri)
+        if set(variables) != set(signature.input_schema["properties"]):
+            raise ConfigurationError(f"{uri}: its variables and the function's parameters must be the same")
+        if uri in self._resources or uri in self._templates:
+            raise ConfigurationError(f"there are two resources at {uri!r}")
+        definition = _definition(about.get("name") or function.__name__, function, about)
+        mime_type = about.get("mime_type")
+        if mime_type is not None:
+            definition["mimeType"] = mime_type
+        entry = Function(f"resource {uri}", function, signature, lambda value: value, _failed)
+        if not variables:
+            self._resources[uri] = _Entry({"uri": uri, **definition}, entry)
+            return function
+        pattern = "".join(
+            f"(?P<{part}>[^/]+)" if index % 2 else re.escape(part) for index, part in enumerate(_VARIABLE.split(uri))
         )
-        self._tools[tool_name] = _Tool(function, signature, definition, asynchronous)
+        self._templates[uri] = _Template(re.compile(pattern), _Entry({"uriTemplate": uri, **definition}, entry))
+        return function
+
+    def add_completion(self, function: _Function, reference: str, argument: str) -> _Function:
+        """Make a function complete an argument; see `Bridge.completion`."""
+        self._completions[reference, argument] = function
         return function
 
     async def run(self, call: Call) -> Outcome:
         """See `Upstream`."""
-        tool = self._tools.get(call.request.target)
-        if tool is None:
-            return Failed(INVALID_PARAMS, f"Unknown tool: {call.request.target}")
+        if call.request.method == "tools/call":
+            return await self._run_tool(call)
+        if call.request.method == "prompts/get":
+            return await self._run_prompt(call)
+        return await self._run_resource(call)
+
+    async def _run_tool(self, call: Call) -> Outcome:
+        name = call.request.target
+        entry = self._tools.get(name)
+        if entry is None:
+            return Failed(INVALID_PARAMS, f"Unknown tool: {name}")
         try:
-            bound = tool.signature.bind(call.request.arguments)
+            bound = entry.function.signature.bind(call.request.arguments)
         except ArgumentsError as error:
-            name = call.request.target
             return Finished(error_result(f"The arguments of {name} are not valid:\n{error}", "INVALID_INPUT"))
-        if tool.signature.context_name is None:
-            return await self._finished(tool, bound)
-        context = Context(call)
-        bound[tool.signature.context_name] = context
-        return await self._asking(tool, bound, context)
+        return await self._runner.run(entry.function, bound, _context(call, entry))
 
-    async def _finished(self, tool: _Tool, bound: Mapping[str, Any]) -> Finished:
+    async def _run_prompt(self, call: Call) -> Outcome:
+        name = call.request.target
+        entry = self._prompts.get(name)
+        if entry is None:
+            return Failed(INVALID_PARAMS, f"Unknown prompt: {name}")
         try:
-            return Finished(_result(tool, await self._invoke(tool, bound)))
-        except Exception as error:
-            return _failure(tool, error)
+            bound = entry.function.signature.bind(call.request.arguments)
+        except ArgumentsError as error:
+            return Failed(INVALID_PARAMS, f"The arguments of {name} are not valid:\n{error}")
+        return await self._runner.run(entry.function, bound, _context(call, entry))
 
-    async def _asking(self, tool: _Tool, bound: Mapping[str, Any], context: Context) -> Outcome:
-        """Run a tool that may ask. A question without an answer counts, unless the tool failed beside it."""
-        outcome: Finished | None = None
+    async def _run_resource(self, call: Call) -> Outcome:
+        uri = call.request.target
+        entry, variables = self._resources.get(uri), {}
+        if entry is None:
+            for template in self._templates.values():
+                match = template.pattern.fullmatch(uri)
+                if match is not None:
+                    entry, variables = template.entry, {key: unquote(value) for key, value in match.groupdict().items()}
+                    break
+        if entry is None:
+            return Failed(INVALID_PARAMS, f"Resource not found: {uri}", {"uri": uri})
         try:
-            value = await self._invoke(tool, bound)
-            outcome = _failure(tool, _swallowed(context)) if context._replay.open else Finished(_result(tool, value))
-        except Exception as error:
-            outcome = _failure(tool, error)
-        except Suspended:
-            pass
-        except BaseExceptionGroup as group:
-            _, other = group.split(Suspended)
-            if other is not None and not isinstance(other, ExceptionGroup):
-                raise
-            outcome = None if other is None else _failure(tool, other)
-        await context._settle()
-        if outcome is not None:
+            bound = entry.function.signature.bind(variables)
+        except ArgumentsError as error:
+            return Failed(INVALID_PARAMS, f"Resource not found: {uri}: {error}", {"uri": uri})
+        outcome = await self._runner.run(entry.function, bound, _context(call, entry))
+        if not isinstance(outcome, Finished):
             return outcome
-        replay = context._replay
-        if not replay.open:
-            return _failure(tool, ReplayError("raised Suspended without a question that is open"))
-        return Stopped(list(replay.open.values()), stepped=replay.stepped, invalid=context._invalid)
+        return Finished(resource_result(outcome.result, uri, entry.definition.get("mimeType")))
 
-    async def _invoke(self, tool: _Tool, bound: Mapping[str, Any]) -> Any:
-        if tool.asynchronous:
-            return await tool.function(**bound)
-        return await self._in_thread(tool.function, bound)
-
-    async def _in_thread(self, function: Callable[..., Any], bound: Mapping[str, Any]) -> Any:
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(self._threads)
-        return await anyio.to_thread.run_sync(partial(function, **bound), limiter=self._limiter)
-
-
-def _result(tool: _Tool, value: Any) -> Json:
-    structured = tool.signature.dump(value)
-    if structured is msgspec.UNSET:
-        return {"content": content_of(value)}
-    return {"content": content_of(structured), "structuredContent": structured}
-
-
-def _swallowed(context: Context) -> ReplayError:
-    question = next(iter(context._replay.open.values())).message
-    return ReplayError(
-        f"stopped at the question {question!r}, swallowed its suspension and went on. Its result was discarded. "
-        "Let BaseException pass: use `except Exception`, never a bare `except`."
-    )
+    async def complete(self, params: Json) -> Finished | Failed:
+        """See `Upstream`."""
+        ref, argument = params.get("ref"), params.get("argument")
+        if not isinstance(ref, dict) or not isinstance(argument, dict) or not isinstance(argument.get("value"), str):
+            return Failed(INVALID_PARAMS, "completion/complete needs a ref and an argument with a name and a value")
+        reference = ref.get("name", ref.get("uri"))
+        known = {**self._prompts, **self._resources, **self._templates}
+        if reference not in known:
+            return Failed(INVALID_PARAMS, f"Unknown reference: {reference}")
+        function = self._completions.get((str(reference), str(argument.get("name"))))
+        values: list[str] = []
+        if function is not None:
+            context = params.get("context")
+            given = context.get("arguments", {}) if isinstance(context, dict) else {}
+            found = function(argument["value"], given)
+            values = list(await found if inspect.isawaitable(found) else found)
+        shown = values[:_MAX_COMPLETIONS]
+        return Finished({"completion": {"values": shown, "total": len(values), "hasMore": len(shown) < len(values)}})
 
 
-def _failure(tool: _Tool, error: Exception) -> Finished:
-    """What the model reads of an error: a public one's text; of any other, only which tool it was."""
-    public = _public(error)
-    if public is not None:
-        return Finished(error_result(public.message, public.code))
-    name = tool.definition["name"]
-    if isinstance(error, QuestionError | ReplayError):
-        _log.error("the tool %r broke a rule: %s", name, error)
-    else:
-        _log.error("the tool %r raised %s", name, type(error).__name__, exc_info=error)
-    return Finished(error_result(f"Internal error in the tool {name}. Its details are in the server's log."))
+def _context(call: Call, entry: _Entry) -> Context:
+    """The context of a run. What the tool decides of asking goes before what the bridge does."""
+    if entry.rules is not None:
+        call.rules = msgspec.structs.replace(entry.rules, elicitation=call.rules.elicitation)
+    return Context(call)
 
 
-def _public(error: BaseException) -> ToolError | None:
-    if isinstance(error, ToolError):
-        return error
-    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    return next((found for found in map(_public, inner) if found is not None), None)
+def _check_name(kind: str, name: str, taken: dict[str, _Entry]) -> None:
+    if name == FALLBACK_TOOL_NAME:
+        raise ConfigurationError(f"{FALLBACK_TOOL_NAME} is the bridge's own tool; give yours another name")
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(f"a {kind}'s name has 1 to 128 of A-Z a-z 0-9 _ . / -, which {name!r} has not")
+    if name in taken:
+        raise ConfigurationError(f"there are two {kind}s named {name!r}; give one another name")
+
+
+def _definition(name: str, function: Callable[..., Any], about: Json) -> Json:
+    definition: Json = {"name": name}
+    if about.get("title"):
+        definition["title"] = about["title"]
+    definition["description"] = about.get("description") or inspect.getdoc(function) or name
+    if about.get("icons"):
+        definition["icons"] = about["icons"]
+    if about.get("meta"):
+        definition["_meta"] = about["meta"]
+    return definition
+
+
+def _prompt_arguments(schema: Json) -> list[Json]:
+    required = schema.get("required", ())
+    arguments = []
+    for name, field in schema["properties"].items():
+        argument: Json = {"name": name}
+        if "description" in field:
+            argument["description"] = field["description"]
+        arguments.append({**argument, "required": name in required})
+    return arguments
+
+
+def _failed(error: ToolError) -> Failed:
+    return Failed(INVALID_PARAMS, error.message, None if error.code is None else {"code": error.code})

@@ -12,11 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pydantic.json_schema import GenerateJsonSchema
 
 from bridge.errors import ConfigurationError
-from bridge.protocol.messages import Json, encode
+from bridge.protocol.messages import Json
+from bridge.upstreams.results import ToolResult
 
-__all__ = ["ArgumentsError", "Signature", "content_of"]
+__all__ = ["ArgumentsError", "Signature"]
 
-_UNSTRUCTURED: Final = (inspect.Signature.empty, Any, None, type(None), str)
+_UNSTRUCTURED: Final = (inspect.Signature.empty, Any, None, type(None), str, bytes, ToolResult)
 
 
 class ArgumentsError(ValueError):
@@ -70,7 +71,7 @@ class Signature:
 
     def dump(self, value: Any) -> Any:
         """Turn what the function returned into JSON; UNSET where it has no structured result."""
-        if self._output is None:
+        if self._output is None or isinstance(value, ToolResult):
             return msgspec.UNSET
         return self._output.dump_python(value, mode="json", warnings="error", by_alias=True)
 
@@ -116,11 +117,3 @@ def _output(function: Callable[..., Any], annotation: Any) -> tuple[TypeAdapter[
     if not (isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_typeddict(annotation))):
         schema.pop("title", None)
     return adapter, schema
-
-
-def content_of(value: Any) -> list[Json]:
-    """The unstructured content of a result: one text, JSON where the value is none."""
-    if value is None:
-        return []
-    text = value if isinstance(value, str) else encode(value).decode()
-    return [{"type": "text", "text": text}]

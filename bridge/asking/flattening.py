@@ -1,0 +1,187 @@
+"""Any JSON Schema of an object, brought into the shape of a form: flat, every field of a kind that a form can show.
+
+Constraints that a form cannot show are kept, for the answer to be checked against. Choices that are no texts (numbers)
+are shown as texts, and become what they mean when the answer is read.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from bridge.protocol.messages import Json
+
+__all__ = ["Flat", "flatten"]
+
+_STRING: Final = ("minLength", "maxLength", "pattern", "format")
+_NUMBER: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_COMMON: Final = ("title", "description", "default")
+_MAX_REFERENCES: Final = 32
+
+
+class Flat(msgspec.Struct, frozen=True):
+    """A flat schema, and what the texts of its choices mean.
+
+    Args:
+        schema: `type`, `properties` and `required`, with every constraint.
+        meanings: for each field whose choices are no texts: the value behind each text.
+    """
+
+    schema: Json
+    meanings: dict[str, dict[str, Any]]
+
+    def meant(self, content: Json) -> Json:
+        """Checked content with the values that its texts mean."""
+        if not self.meanings:
+            return content
+        return {name: self._meaning(name, value) for name, value in content.items()}
+
+    def _meaning(self, name: str, value: Any) -> Any:
+        known = self.meanings.get(name)
+        if known is None:
+            return value
+        return [known.get(item, item) for item in value] if isinstance(value, list) else known.get(value, value)
+
+
+def flatten(schema: Json, owner: str) -> Flat:
+    """Bring a JSON Schema into the shape of a form.
+
+    Args:
+        schema: an object schema; local references and optional fields (`X | None`) are resolved.
+        owner: what to call it in an error.
+
+    Raises:
+        TypeError: the field that cannot be in a form, and why.
+
+    Source: client/elicitation#requested-schema.
+    """
+    root = _resolved(schema, schema, owner)
+    if root.get("type", "object") != "object":
+        raise TypeError(f"{owner} must describe an object, not {root.get('type')!r}")
+    fields: Json = {}
+    meanings: dict[str, dict[str, Any]] = {}
+    required = list(root.get("required", ()))
+    for name, field in root.get("properties", {}).items():
+        where = f"{owner}.{name}"
+        shape, optional = _without_null(field, schema, where)
+        fields[name] = _field(shape, schema, where, meanings.setdefault(name, {}))
+        if optional and name in required:
+            required.remove(name)
+    flat: Json = {"type": "object", "properties": fields}
+    if required:
+        flat["required"] = required
+    if root.get("additionalProperties") is False:
+        flat["additionalProperties"] = False
+    return Flat(flat, {name: values for name, values in meanings.items() if values})
+
+
+def _resolved(schema: Json, root: Json, where: str) -> Json:
+    """Follow local references; what stands beside one adds to what it points at."""
+    for _ in range(_MAX_REFERENCES):
+        all_of = schema.get("allOf")
+        if "$ref" in schema:
+            target = _target(str(schema["$ref"]), root, where)
+        elif isinstance(all_of, list) and len(all_of) == 1 and isinstance(all_of[0], dict):
+            target = all_of[0]
+        else:
+            return schema
+        schema = {**target, **{key: value for key, value in schema.items() if key not in ("$ref", "allOf")}}
+    raise TypeError(f"{where}: a form's schema may not refer to itself")
+
+
+def _target(reference: str, root: Json, where: str) -> Json:
+    target: Any = root
+    for part in reference.removeprefix("#").strip("/").split("/"):
+        if part:
+            target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+    if not reference.startswith("#") or not isinstance(target, dict):
+        raise TypeError(f"{where}: the reference {reference!r} leads nowhere")
+    return target
+
+
+def _without_null(schema: Json, root: Json, where: str) -> tuple[Json, bool]:
+    """A field without its `null` alternative, and whether it had one: `X | None` is an optional field."""
+    schema = _resolved(schema, root, where)
+    kinds = schema.get("type")
+    if isinstance(kinds, list) and "null" in kinds and len(kinds) == 2:
+        kind = next(kind for kind in kinds if kind != "null")
+        return _without_null_default({**schema, "type": kind}), True
+    for keyword in ("anyOf", "oneOf"):
+        options = schema.get(keyword)
+        if isinstance(options, list) and any(option.get("type") == "null" for option in options):
+            rest = [option for option in options if option.get("type") != "null"]
+            if len(rest) != 1:
+                raise TypeError(f"{where}: a form cannot hold a union of types")
+            beside = {key: value for key, value in schema.items() if key != keyword}
+            return _without_null_default({**_resolved(rest[0], root, where), **beside}), True
+    return schema, False
+
+
+def _without_null_default(schema: Json) -> Json:
+    return {key: value for key, value in schema.items() if not (key == "default" and value is None)}
+
+
+def _field(schema: Json, root: Json, where: str, meaning: dict[str, Any]) -> Json:
+    kept: Json = {key: schema[key] for key in _COMMON if key in schema}
+    kind = schema.get("type")
+    choices = _choices(schema, where, meaning)
+    if choices is not None:
+        return {"type": "string", **choices, **_as_text(kept, meaning)}
+    if kind == "array":
+        items = _choices(_resolved(schema.get("items", {}), root, where), where, meaning)
+        if items is None:
+            raise TypeError(f"{where}: a form can hold a list of fixed choices only (an Enum or Literal)")
+        listed = {"anyOf": items["oneOf"]} if "oneOf" in items else {"type": "string", **items}
+        limits: Json = {key: schema[key] for key in ("minItems", "maxItems", "uniqueItems") if key in schema}
+        return {"type": "array", "items": listed, **limits, **_as_text(kept, meaning)}
+    if kind == "string":
+        return {"type": kind, **{key: schema[key] for key in _STRING if key in schema}, **kept}
+    if kind in ("number", "integer"):
+        return {"type": kind, **{key: schema[key] for key in _NUMBER if key in schema}, **kept}
+    if kind == "boolean":
+        return {"type": kind, **kept}
+    if kind == "object" or "properties" in schema:
+        raise TypeError(f"{where}: a form cannot hold a nested object; ask for its fields one by one")
+    raise TypeError(f"{where}: a form cannot hold {'a union of types' if kind is None else repr(kind)}")
+
+
+def _as_text(kept: Json, meaning: dict[str, Any]) -> Json:
+    """A default that is no text, as the text that stands for it."""
+    if not meaning or "default" not in kept:
+        return kept
+    texts = {value: text for text, value in meaning.items()}
+    default = kept["default"]
+    chosen = (
+        [texts.get(value, value) for value in default] if isinstance(default, list) else texts.get(default, default)
+    )
+    return {**kept, "default": chosen}
+
+
+def _choices(schema: Json, where: str, meaning: dict[str, Any]) -> Json | None:
+    """The choices of a field in one of two shapes: `enum`, or `oneOf` with titles; None where it has none."""
+    titled = schema.get("oneOf", schema.get("anyOf"))
+    names: list[str] = []
+    if isinstance(titled, list) and titled and all("const" in option for option in titled):
+        values = [option["const"] for option in titled]
+        names = [str(option.get("title", option["const"])) for option in titled]
+    elif "const" in schema:
+        values = [schema["const"]]
+    elif isinstance(schema.get("enum"), list):
+        values, names = schema["enum"], [str(name) for name in schema.get("enumNames", ())]
+    else:
+        return None
+    texts = [_text(value, where, meaning) for value in values]
+    if len(set(texts)) < len(texts):
+        raise TypeError(f"{where}: two choices look the same")
+    if len(names) == len(texts) and names != texts:
+        pairs = zip(texts, names, strict=True)
+        return {"oneOf": [{"const": text, "title": name} for text, name in pairs]}
+    return {"enum": texts}
+
+
+def _text(value: Any, where: str, meaning: dict[str, Any]) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{where}: the choices of a form are texts or numbers, not {value!r}")
+    meaning[str(value)] = value
+    return str(value)
