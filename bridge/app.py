@@ -4,10 +4,20 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 import anyio
+from pydantic import (
+    ConfigDict,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict
 
 from bridge.asking.routes import ClientRule, RouteName
 from bridge.asking.seal import KeyRing, Seal
@@ -15,7 +25,7 @@ from bridge.calls import Calls, Route
 from bridge.claims import Claims
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.modern import ModernEra
-from bridge.errors import ConfigurationError, MissingExtraError
+from bridge.errors import ConfigurationError, MissingExtraError, StoreError
 from bridge.keys import random_keys
 from bridge.node import Node
 from bridge.pending import SealedPending, SessionPending
@@ -26,6 +36,7 @@ from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Authenticate, Options, ServerInfo
 from bridge.sessions import SessionLimits, Sessions, complete_page
 from bridge.stores import MemoryStore, Store, open_store
+from bridge.transports.exchange import RETRY_AFTER, send_json
 from bridge.transports.http import HttpTransport
 from bridge.upstreams.base import AskingRules, Policy
 from bridge.upstreams.functions import Functions, ToolAnnotations
@@ -41,22 +52,27 @@ class _OptionFields(TypedDict, total=False):
 
     elicitation: bool
     fallback: Literal["result", "wait", "off"]
-    wait_seconds: float
+    wait_seconds: PositiveFloat
     chat_consent: Literal["allow", "deny"]
     on_invalid: Literal["error", "reask"]
     not_secret: tuple[str, ...]
     client_rules: tuple[ClientRule, ...]
-    page_size: int
+    page_size: PositiveInt
     sessions: SessionLimits
     push: PushLimits
-    round_seconds: float
-    pending_seconds: float | None
-    grace_seconds: float
+    round_seconds: NonNegativeFloat
+    pending_seconds: NonNegativeFloat | None
+    grace_seconds: NonNegativeFloat
     allowed_hosts: tuple[str, ...]
     allowed_origins: tuple[str, ...]
-    list_ttl_seconds: float
+    list_ttl_seconds: NonNegativeFloat
     authenticate: Authenticate | None
-    threads: int
+    threads: PositiveInt
+
+
+_option_checker: TypeAdapter[Any] = TypeAdapter(
+    with_config(ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True))(_OptionFields)
+)
 
 
 class ToolFields(TypedDict, total=False):
@@ -117,10 +133,11 @@ class Bridge:
         keys: KeyRing | None = None,
         **options: Unpack[_OptionFields],
     ) -> None:
-        unknown = set(options) - set(Options.__struct_fields__)
-        if unknown:
-            known = ", ".join(Options.__struct_fields__)
-            raise ConfigurationError(f"Bridge knows no option {', '.join(sorted(unknown))}; it knows {known}")
+        try:
+            _option_checker.validate_python(options)
+        except ValidationError as error:
+            lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
+            raise ConfigurationError(f"Bridge was given options that cannot work: {lines}") from None
         info = {"name": name, "version": version}
         if title is not None:
             info["title"] = title
@@ -343,10 +360,15 @@ class Application:
         """See ASGI."""
         if scope["type"] == "http":
             if not self._is_endpoint(scope):
-                await _not_found(send)
+                await send_json(send, 404, b'{"error":"Not found: the MCP endpoint is elsewhere"}')
                 return
             if self._endpoint is None:
-                await self.start()
+                try:
+                    await self.start()
+                except StoreError as error:
+                    _log.error("the bridge cannot start: %s", error)
+                    await send_json(send, 503, b'{"error":"The server\'s store is away; try again"}', RETRY_AFTER)
+                    return
             assert self._endpoint is not None
             await self._endpoint(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -417,10 +439,3 @@ async def _identity(store: Store) -> str:
     record = await store.get("store/id")
     assert record is not None
     return record.value.decode()
-
-
-async def _not_found(send: Any) -> None:
-    body = b'{"error":"Not found: the MCP endpoint is elsewhere"}'
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 404, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

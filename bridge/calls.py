@@ -7,7 +7,7 @@ loop goes on, or says how the request ends.
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -34,6 +34,9 @@ class Exchange(Protocol):
 
     on_gone: Callable[[], None]
     """What to do when the client has gone: by default the request is cancelled."""
+
+    on_closing: Callable[[], None]
+    """What to do when the node shuts down: by default the request goes on."""
 
     on_delivered: Any
     """What to do once the client has the reply: an async function, or None."""
@@ -136,6 +139,7 @@ class Calls:
         exchange: Exchange,
         stored: "Stored | None" = None,
         input_responses: Json | None = None,
+        answered: Iterable[Question] = (),
     ) -> Round:
         """Make a call of a request, or of what is stored of one.
 
@@ -146,6 +150,7 @@ class Calls:
             exchange: the request that is being answered.
             stored: what is known of the call, where it was answered before.
             input_responses: the raw answers of a modern retry.
+            answered: the questions whose answers are new.
         """
         known = Stored(secrets.token_urlsafe(18), 0, Journal()) if stored is None else stored
         call = Call(
@@ -157,6 +162,7 @@ class Calls:
             choose(client.profile, "form", client.unable, self._client_rules).route,
             self._rules,
             input_responses or {},
+            frozenset(question.path for question in answered),
         )
         return Round(client, call, exchange, known.number)
 
@@ -166,12 +172,13 @@ class Calls:
         Args:
             current: the call; its journal gains what is answered meanwhile.
         """
+        first = current.number
         while True:
             outcome = await self._upstream.run(current.call)
             if not isinstance(outcome, Stopped):
                 return outcome
             if outcome.invalid is not None:
-                if not outcome.stepped:
+                if not outcome.acted and current.number == first:
                     return Released(outcome.invalid.text)
                 return Finished(error_result(outcome.invalid.text, "INVALID_INPUT"))
             if (ended := _out_of_bounds(current)) is not None:
@@ -181,6 +188,7 @@ class Calls:
             ending = await self._routes[name].ask(current, questions)
             if ending is not None:
                 return ending
+            current.call.fresh = frozenset(question.path for question in questions)
 
     async def resume(
         self,

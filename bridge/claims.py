@@ -12,8 +12,10 @@ from typing import Final, Literal, TypeAlias
 import anyio
 import msgspec
 
+from bridge.errors import StoreError
 from bridge.node import LEASE_SECONDS, Node
-from bridge.protocol.messages import encode
+from bridge.protocol.messages import INTERNAL_ERROR, encode
+from bridge.stores.reader import LogReader
 from bridge.upstreams.base import Failed, Finished
 
 __all__ = [
@@ -142,13 +144,15 @@ class Claims:
         ttl_seconds: float,
         repeatable: bool,
     ) -> Ending | Released | AlreadyAnswered | Interrupted:
-        key = f"claim/{round_id}"
-        mine = encode(_Claim(answers, self._node.id, "running"))
-        version = await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=0)
-        while version is None:
-            record = await self._store.get(key)
+        over = LogReader(self._store, f"over/{round_id}")
+        replaced = 0
+        while True:
+            if await self._take(round_id, answers, ttl_seconds, replaced):
+                return await self._run(round_id, answers, run, ttl_seconds)
+            await over.to_end()
+            record = await self._store.get(f"claim/{round_id}")
+            replaced = 0
             if record is None:
-                version = await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=0)
                 continue
             claim = _claim_decoder.decode(record.value)
             if claim.answers != answers:
@@ -156,13 +160,25 @@ class Claims:
             if claim.state == "done":
                 return await self.ending(round_id) or AlreadyAnswered()
             if claim.state == "running" and claim.node != self._node.id and await self._node.is_alive(claim.node):
-                await self._store.wait({f"over/{round_id}": 0}, LEASE_SECONDS)
+                await over.next(LEASE_SECONDS)
                 continue
             # Cut off: its node is lost, or it was cancelled there.
             if not repeatable:
                 return Interrupted()
-            version = await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=record.version)
-        return await self._run(round_id, answers, run, ttl_seconds)
+            replaced = record.version
+
+    async def _take(self, round_id: str, answers: str, ttl_seconds: float, replaced: int) -> bool:
+        """Claim a round where there is no claim, or in place of one; nobody is left to wonder who has it."""
+        mine = encode(_Claim(answers, self._node.id, "running"))
+        with anyio.CancelScope(shield=True):
+            version = await self._store.put(f"claim/{round_id}", mine, ttl_seconds=ttl_seconds, if_version=replaced)
+        try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        except BaseException:
+            if version is not None:
+                await self._settle(round_id, None, None, ttl_seconds)
+            raise
+        return version is not None
 
     async def _run(
         self, round_id: str, answers: str, run: Callable[[], Awaitable[Ending | Released]], ttl_seconds: float
@@ -174,33 +190,50 @@ class Claims:
             raise
         if isinstance(ending, Released):
             await self._settle(round_id, None, None, ttl_seconds)
-        else:
-            await self._settle(round_id, _Claim(answers, self._node.id, "done"), ending, ttl_seconds)
+            return ending
+        try:
+            value = encode(ending)
+        except (UnicodeEncodeError, OverflowError, ValueError, TypeError) as error:
+            _log.error("the ending of round %s cannot be sent: %s", round_id, error)
+            ending = Failed(INTERNAL_ERROR, "The result cannot be sent; its details are in the server's log")
+            value = encode(ending)
+        await self._settle(round_id, _Claim(answers, self._node.id, "done"), value, ttl_seconds)
         return ending
 
-    async def _settle(self, round_id: str, claim: _Claim | None, ending: Ending | None, ttl_seconds: float) -> None:
-        """Say how a round ended, also when it was cancelled: nobody may have to guess."""
-        with anyio.CancelScope(shield=True), anyio.move_on_after(LEASE_SECONDS):
-            if ending is not None:
-                await self._keep(round_id, ending)
-            if claim is None:
-                await self._store.take(f"claim/{round_id}")
-            else:
-                await self._store.put(f"claim/{round_id}", encode(claim), ttl_seconds=ttl_seconds)
-            if self._store.shared:
-                await self._store.append(f"over/{round_id}", b"", ttl_seconds=RESULT_SECONDS, max_entries=1)
+    async def _settle(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
+        """Say how a round ended, also when it was cancelled; where the store is away, as soon as it is back."""
+        with anyio.move_on_after(LEASE_SECONDS, shield=True):
+            try:
+                await self._write(round_id, claim, ending, ttl_seconds)
+                return
+            except StoreError as error:
+                _log.warning("round %s is over, and the store does not take it: %s", round_id, error)
+        if self._node.running:
+            self._node.spawn(self._write_later, round_id, claim, ending, ttl_seconds)
+
+    async def _write_later(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
+        deadline = anyio.current_time() + ttl_seconds
+        while anyio.current_time() < deadline:
+            try:
+                await self._write(round_id, claim, ending, ttl_seconds)
+                return
+            except StoreError:
+                await anyio.sleep(LEASE_SECONDS)
+
+    async def _write(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
+        if ending is not None and len(ending) <= _MAX_RESULT_BYTES:
+            await self._store.put(f"result/{round_id}", ending, ttl_seconds=RESULT_SECONDS)
+        if claim is None:
+            await self._store.take(f"claim/{round_id}")
+        else:
+            await self._store.put(f"claim/{round_id}", encode(claim), ttl_seconds=ttl_seconds)
+        if self._store.shared:
+            await self._store.append(f"over/{round_id}", b"", ttl_seconds=RESULT_SECONDS, max_entries=1)
 
     async def ending(self, round_id: str) -> Ending | None:
         """How a round that is over ended, for who waited for it elsewhere; None where that is not kept."""
         record = await self._store.get(f"result/{round_id}")
         return None if record is None else _ending_decoder.decode(record.value)
-
-    async def _keep(self, round_id: str, ending: Ending) -> None:
-        value = encode(ending)
-        if len(value) > _MAX_RESULT_BYTES:
-            _log.info("the ending of round %s is too large to be kept for who asks again", round_id)
-            return
-        await self._store.put(f"result/{round_id}", value, ttl_seconds=RESULT_SECONDS)
 
 
 _claim_decoder: Final = msgspec.json.Decoder(_Claim)

@@ -41,7 +41,8 @@ class Node:
     """
 
     def __init__(self, store: Store) -> None:
-        self.id = secrets.token_hex(8)
+        self.id = ""
+        """Made when the node starts, so that forked processes are different nodes."""
         self.store = store
         self._host: asyncio.Task[None] | None = None
         self._ready: asyncio.Event | None = None
@@ -61,9 +62,14 @@ class Node:
         if self._ready is None:
             self._ready = asyncio.Event()
             self.closing = anyio.Event()
+            self.id = secrets.token_hex(8)
             # The one bare task: nobody above could own a task group that has to outlive this request.
             self._host = asyncio.create_task(self._serve(self._ready), name=f"bridge node {self.id}")
-        await self._ready.wait()
+        ready, host = self._ready, self._host
+        await ready.wait()
+        if self._tasks is None and host is not None:
+            self._ready = self._host = None
+            await host
 
     async def stop(self) -> None:
         """End every task of the node and give up its lease."""

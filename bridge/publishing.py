@@ -10,9 +10,10 @@ from typing import Final, Literal
 import anyio
 import msgspec
 
-from bridge.errors import StoreUnavailable
+from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.messages import Json, notification
+from bridge.stores.reader import LogReader
 
 __all__ = ["Change", "Listener", "Publisher"]
 
@@ -20,6 +21,7 @@ _LOG: Final = "changes"
 _LOG_SECONDS: Final = 600.0
 _LOG_ENTRIES: Final = 1000
 _RETRY_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 30.0
 _log = logging.getLogger("bridge.publishing")
 
 
@@ -54,8 +56,9 @@ class Publisher:
     async def start(self) -> None:
         """Begin to hear of changes that other nodes publish."""
         if self._store.shared:
-            position = await self._end()
-            self._node.spawn(self._follow, position)
+            changes = LogReader(self._store, _LOG)
+            await changes.to_end()
+            self._node.spawn(self._follow, changes)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hand every change to `listener` from now on, until what is returned is called."""
@@ -74,27 +77,15 @@ class Publisher:
         for listener in list(self._listeners):
             try:
                 await listener(change)
-            except StoreUnavailable as error:
+            except StoreError as error:
                 _log.warning("a stream was not told of a change: %s", error)
 
-    async def _end(self) -> int:
-        position = 0
-        while entries := (await self._store.read(_LOG, after=position, limit=_LOG_ENTRIES)).entries:
-            position = entries[-1].seq
-        return position
-
-    async def _follow(self, position: int) -> None:
+    async def _follow(self, changes: LogReader) -> None:
         while True:
             try:
-                page = await self._store.read(_LOG, after=position)
-                for entry in page.entries:
+                for entry in await changes.next(_LOOK_SECONDS):
                     await self._distribute(_decoder.decode(entry.value))
-                    position = entry.seq
-                if not page.entries:
-                    # A log that was over begins anew.
-                    position = min(position, page.first_seq - 1)
-                    await self._store.wait({_LOG: position}, 30.0)
-            except StoreUnavailable as error:
+            except StoreError as error:
                 _log.warning("changes are not heard at the moment: %s", error)
                 await anyio.sleep(_RETRY_SECONDS)
 

@@ -18,13 +18,13 @@ class Denied(msgspec.Struct, frozen=True):
     """A refusal by `authenticate`.
 
     Args:
-        status: 401 (with `challenge`) or 403.
-        challenge: the `WWW-Authenticate` header.
+        status: 401, or 403 where the principal is known and may not.
+        challenge: the `WWW-Authenticate` header; None for none.
         message: a text for people.
     """
 
     status: Literal[401, 403] = 401
-    challenge: str = "Bearer"
+    challenge: str | None = "Bearer"
     message: str = "Authentication is required"
 
 

@@ -17,14 +17,18 @@ import anyio
 import msgspec
 
 from bridge.asking.form import digest
-from bridge.errors import StoreUnavailable
+from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.clients import ClientProfile, Principal
 from bridge.protocol.messages import Json, RequestId, Response, encode, notification
 from bridge.protocol.revisions import LEGACY, negotiate
-from bridge.stores.base import LogPage, Store
+from bridge.stores.base import Store
+from bridge.stores.reader import LogReader
 
 __all__ = [
+    "ENDED",
+    "FINAL",
+    "INTERIM",
     "STANDALONE",
     "Entry",
     "Running",
@@ -36,6 +40,15 @@ __all__ = [
     "complete_page",
 ]
 
+INTERIM: Final = b"\x00"
+"""Marks, in a stream's log, a message before the reply."""
+
+FINAL: Final = b"\x01"
+"""Marks the reply, which ends the stream."""
+
+ENDED: Final = b"\x02"
+"""Marks that the stream ends without a reply."""
+
 STANDALONE: Final = "get"
 """The stream on which goes what belongs to no call."""
 
@@ -45,6 +58,7 @@ _LOG_ENTRIES: Final = 1000
 _CACHED: Final = 2048
 _CHANGES: Final = "sessions"
 _RETRY_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 30.0
 _log = logging.getLogger("bridge.sessions")
 
 
@@ -93,7 +107,8 @@ class SessionRecord(msgspec.Struct, kw_only=True):
 class Entry(msgspec.Struct, array_like=True):
     """One thing that came in for a session.
 
-    `kind` is `answer`, `resolved` (a call that waits on chat), `attached`, `detached`, `get`, `changed` or `ended`.
+    `kind` is `answer`, `cancelled` (a request, by its id in JSON), `resolved` (a call that waits on chat), `attached`,
+    `detached`, `get`, `changed` or `ended`.
     """
 
     kind: str
@@ -117,15 +132,13 @@ class Running(Protocol):
 class Session:
     """A session as this node holds it."""
 
-    __slots__ = ("heard", "id", "key", "profile", "record", "running", "touched_at", "version")
+    __slots__ = ("id", "key", "profile", "record", "running", "touched_at", "version")
 
     def __init__(self, session_id: str, key: str, record: SessionRecord, version: int, now: float) -> None:
         self.id = session_id
         self.key = key
         self.running: dict[RequestId, Running] = {}
         self.touched_at = now
-        self.heard = 0
-        """The newest position in its incoming log that this node has seen: what is asked later is answered later."""
         self.load(record, version)
 
     def load(self, record: SessionRecord, version: int) -> None:
@@ -274,23 +287,31 @@ class Sessions:
             running.cancel()
         await self._announce(session)
 
+    async def cancel(self, session: Session, identity: RequestId) -> None:
+        """Cancel a request of a session, on whatever node it runs."""
+        running = session.running.get(identity)
+        if running is not None:
+            running.cancel()
+        elif self._store.shared:
+            await self.tell(session, Entry("cancelled", encode(identity).decode()))
+
     async def tell(self, session: Session, entry: Entry) -> int:
         """Put something into the log of what comes in; return its position."""
         return await self._store.append(
-            session.incoming, msgspec.msgpack.encode(entry), ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES
+            session.incoming, encode(entry), ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES
         )
 
-    async def hear(self, session: Session, after: int, timeout_seconds: float) -> tuple[list[Entry], int]:
-        """Wait for what comes in after a position; return it and the new position. Empty when the time is over."""
-        log = session.incoming
-        page = await self._store.read(log, after=after)
-        if not page.entries and await self._store.wait({log: after}, timeout_seconds):
-            page = await self._store.read(log, after=after)
-        if not page.entries:
-            return [], after
-        newest = page.entries[-1].seq
-        session.heard = max(session.heard, newest)
-        return [_entry_decoder.decode(entry.value) for entry in page.entries], newest
+    def inbox(self, session: Session, position: int = 0) -> LogReader:
+        """A reader of what comes in for a session, from a position on."""
+        return LogReader(self._store, session.incoming, position)
+
+    def outbox(self, session: Session, stream: str, position: int = 0) -> LogReader:
+        """A reader of what went out on a stream, from a position on."""
+        return LogReader(self._store, session.outgoing(stream), position)
+
+    async def hear(self, inbox: LogReader, timeout_seconds: float) -> list[Entry]:
+        """Wait for what comes in; empty when the time is over."""
+        return [_entry_decoder.decode(entry.value) for entry in await inbox.next(timeout_seconds)]
 
     async def expect_answer(self, session: Session, question_id: str, ttl_seconds: float) -> None:
         """Note that a question with this id is open."""
@@ -304,12 +325,18 @@ class Sessions:
         """Hand a client's answer to the call that asked. An answer to nothing that is open is dropped."""
         if not isinstance(response.id, str) or not _plausible(response.id):
             return
+        result = None if response.result is msgspec.UNSET else response.result
+        error = None if response.error is msgspec.UNSET else response.error
+        entry = Entry("answer", response.id, result, error)
+        try:
+            encode(entry)
+        except (ValueError, OverflowError):
+            # A number of thousands of digits: not to be kept, and no answer to anything.
+            entry = Entry("answer", response.id, {"action": "accept", "content": None})
         if await self._store.take(f"ask/{session.id}/{response.id}") is None:
             _log.info("an answer to no open question was dropped: %s", response.id)
             return
-        result = None if response.result is msgspec.UNSET else response.result
-        error = None if response.error is msgspec.UNSET else response.error
-        await self.tell(session, Entry("answer", response.id, result, error))
+        await self.tell(session, entry)
 
     async def publish(self, session: Session, stream: str, message: bytes) -> int:
         """Keep an event of a stream for replay; return its sequence number."""
@@ -317,17 +344,9 @@ class Sessions:
             session.outgoing(stream), message, ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES
         )
 
-    async def replay(self, session: Session, stream: str, after: int) -> LogPage:
-        """Read a stream's events after a position."""
-        return await self._store.read(session.outgoing(stream), after=after)
-
-    async def wait(self, positions: dict[str, int], timeout_seconds: float) -> set[str]:
-        """Wait until one of the logs has something after its position."""
-        return await self._store.wait(positions, timeout_seconds)
-
     async def notify(self, session: Session, message: Json) -> None:
         """Send a notification that belongs to no call: on the standalone stream."""
-        await self.publish(session, STANDALONE, encode(message))
+        await self.publish(session, STANDALONE, INTERIM + encode(message))
 
     async def expect_completion(self, session: Session, elicitation_id: str, ttl_seconds: float) -> None:
         """Note which session opened the page of a URL question."""
@@ -364,29 +383,21 @@ class Sessions:
 
     async def _follow_changes(self) -> None:
         """Reload what other nodes change, for as long as the node runs."""
-        position = 0
+        changes = LogReader(self._store, _CHANGES)
         while True:
             try:
-                position = await self._changes_after(position)
-            except StoreUnavailable as error:
+                entries = await changes.next(_LOOK_SECONDS)
+                if changes.missed:
+                    # Something was not heard: everything is looked up again.
+                    for session in self._cache.values():
+                        session.touched_at = float("-inf")
+                for entry in entries:
+                    node, _, key = entry.value.decode().partition(" ")
+                    if node != self._node.id and key in self._cache:
+                        await self.refresh(self._cache[key])
+            except StoreError as error:
                 _log.warning("changes by other nodes are not heard at the moment: %s", error)
                 await anyio.sleep(_RETRY_SECONDS)
-
-    async def _changes_after(self, position: int) -> int:
-        """Wait for changes after a position and take them over. After a gap everything is looked up again."""
-        page = await self._store.read(_CHANGES, after=position, limit=1000)
-        if page.first_seq > position + 1:
-            for session in self._cache.values():
-                session.touched_at = float("-inf")
-        for entry in page.entries:
-            node, _, key = entry.value.decode().partition(" ")
-            if node != self._node.id and key in self._cache:
-                await self.refresh(self._cache[key])
-        if page.entries:
-            return page.entries[-1].seq
-        position = max(position, page.first_seq - 1)
-        await self._store.wait({_CHANGES: position}, 30.0)
-        return position
 
     async def refresh(self, session: Session) -> None:
         """Read again what is stored of a session; where it has ended, cancel what this node runs for it."""
@@ -404,14 +415,14 @@ async def complete_page(store: Store, elicitation_id: str) -> bool:
     key = await store.take(f"page/{digest(elicitation_id)}")
     if key is None:
         return False
-    message = encode(notification("notifications/elicitation/complete", {"elicitationId": elicitation_id}))
+    message = INTERIM + encode(notification("notifications/elicitation/complete", {"elicitationId": elicitation_id}))
     log = f"out/{key.decode()}/{STANDALONE}"
     await store.append(log, message, ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES)
     return True
 
 
 _record_decoder: Final = msgspec.json.Decoder(SessionRecord)
-_entry_decoder: Final = msgspec.msgpack.Decoder(Entry)
+_entry_decoder: Final = msgspec.json.Decoder(Entry)
 
 
 def _family(principal: Principal) -> str:

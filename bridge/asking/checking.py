@@ -20,6 +20,7 @@ from bridge.protocol.messages import Json, canonical
 __all__ = ["InvalidReply", "check_reply", "lenient_content"]
 
 _MAX_SCHEMAS: Final = 2048
+_MAX_DIGITS: Final = 64
 _formats: Final = FormatChecker(formats=())
 
 
@@ -60,11 +61,23 @@ def check_reply(question: Question, raw: object, source: Literal["form", "chat",
     content = raw.get("content")
     if source == "chat":
         content = lenient_content(question.schema, content)
+    if not _is_in_range(content):
+        return InvalidReply(("content: a number is out of range",))
     if not isinstance(content, dict):
         return InvalidReply(("content: an accepted form must have its fields in an object",))
     return _checked(question.schema, content, source)
 
 
+def _is_in_range(value: object) -> bool:
+    """Whether every whole number fits 64 bits: a longer one cannot be kept, nor be meant."""
+    if isinstance(value, dict):
+        return all(map(_is_in_range, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_in_range, value))
+    return not isinstance(value, int) or -_MAX_NUMBER <= value < _MAX_NUMBER
+
+
+_MAX_NUMBER: Final = 2**63
 _WANTED: Final = {"sampling": ("role", "content", "model"), "roots": ("roots",)}
 
 
@@ -131,6 +144,8 @@ def _lenient(field: Json, value: Any) -> Any:
     if kind == "boolean":
         return {"true": True, "false": False}.get(text.lower(), value)
     try:
+        if len(text) > _MAX_DIGITS:
+            return value
         number = int(text) if kind == "integer" else float(text)
     except ValueError:
         return value

@@ -7,6 +7,7 @@ are shown as texts, and become what they mean when the answer is read.
 from typing import Any, Final
 
 import msgspec
+from jsonschema import Draft202012Validator
 
 from bridge.protocol.messages import Json
 
@@ -63,7 +64,7 @@ def flatten(schema: Json, owner: str) -> Flat:
     for name, field in root.get("properties", {}).items():
         where = f"{owner}.{name}"
         shape, optional = _without_null(field, schema, where)
-        fields[name] = _field(shape, schema, where, meanings.setdefault(name, {}))
+        fields[name] = _with_good_default(_field(shape, schema, where, meanings.setdefault(name, {})), where)
         if optional and name in required:
             required.remove(name)
     flat: Json = {"type": "object", "properties": fields}
@@ -142,6 +143,16 @@ def _field(schema: Json, root: Json, where: str, meaning: dict[str, Any]) -> Jso
     if kind == "object" or "properties" in schema:
         raise TypeError(f"{where}: a form cannot hold a nested object; ask for its fields one by one")
     raise TypeError(f"{where}: a form cannot hold {'a union of types' if kind is None else repr(kind)}")
+
+
+def _with_good_default(field: Json, where: str) -> Json:
+    """A default that its own field does not allow would make every answer that leaves it out an invalid one."""
+    if "default" in field and not Draft202012Validator(field).is_valid(field["default"]):
+        raise TypeError(f"{where}: its default {field['default']!r} is not allowed by its own constraints")
+    for key in ("title", "description"):
+        if key in field and not isinstance(field[key], str):
+            raise TypeError(f"{where}: its {key} must be a text, not {field[key]!r}")
+    return field
 
 
 def _as_text(kept: Json, meaning: dict[str, Any]) -> Json:

@@ -34,11 +34,13 @@ class Form(msgspec.Struct, frozen=True):
         digest: of the schema, independent of the order of keys.
         read: turns checked content into what the tool gets; raises ValueError with one line a field where a
             constraint that a form cannot show is broken.
+        confirms: the form would be empty, so that it is one box: unticked, it is a no.
     """
 
     schema: Json
     digest: str
     read: Callable[[Json], Any]
+    confirms: bool = False
 
 
 def form_of(schema: Any) -> Form:
@@ -86,7 +88,11 @@ def _form_of_type(kind: Any) -> Form:
         return _form(flatten(asked, _name(kind)), lambda content: _validated(adapter, content[VALUE]))
     if schema.get("type") != "object" and "$ref" not in schema:
         raise TypeError(f"{_name(kind)} is no form: pass a class with fields, a scalar, or a JSON Schema")
-    return _form(flatten(schema, _name(kind)), lambda content: _validated(adapter, content))
+    flat = flatten(schema, _name(kind))
+    for field in flat.schema["properties"].values():
+        # pydantic checks it when the answer is read, with an engine that does not backtrack.
+        field.pop("pattern", None)
+    return _form(flat, lambda content: _validated(adapter, content))
 
 
 def _is_scalar(kind: Any) -> bool:
@@ -102,7 +108,7 @@ def _form(flat: Flat, read: Callable[[Json], Any]) -> Form:
         return Form(flat.schema, digest(flat.schema), lambda content: read(flat.meant(content)))
     confirm = {"type": "boolean", "title": "Confirm"}
     filled = {**flat.schema, "properties": {CONFIRM: confirm}, "required": [CONFIRM]}
-    return Form(filled, digest(filled), lambda content: read({}))
+    return Form(filled, digest(filled), lambda content: read({}), confirms=True)
 
 
 def _struct_schema(kind: type[msgspec.Struct]) -> Json:

@@ -91,6 +91,8 @@ class Replay:
         """The questions of this run that have no answer, by key."""
         self.stepped = False
         """Whether this run has recorded a step that its journal did not have."""
+        self.given: set[str] = set()
+        """The paths of the answers that this run was given and went past."""
         self._times: dict[str, int] = {}
         self._keys: set[str] = set()
         self._open_digests: set[str] = set()

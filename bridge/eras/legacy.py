@@ -1,7 +1,7 @@
 """What a legacy client may send on its session, and what it gets."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, cast
 
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING, read_call
 from bridge.asking.routes import sees_fallback
@@ -9,6 +9,7 @@ from bridge.calls import Calls, Exchange
 from bridge.claims import Ending, InputRequired, Released
 from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
 from bridge.eras.outlet import CallOutlet, progress_token
+from bridge.errors import ProtocolError
 from bridge.protocol.clients import Principal
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import (
@@ -19,6 +20,8 @@ from bridge.protocol.messages import (
     Json,
     Notification,
     Request,
+    RequestId,
+    encode,
     error_message,
     result_message,
 )
@@ -42,6 +45,7 @@ __all__ = ["LegacyEra"]
 
 _DEFAULT_LOG_LEVEL: Final = "info"
 _MAX_SUBSCRIPTIONS: Final = 1000
+_MAX_INITIALIZE_BYTES: Final = 64 * 1024
 
 
 class LegacyEra:
@@ -90,7 +94,11 @@ class LegacyEra:
 
         Raises:
             TooManySessions: a limit is reached.
+            ProtocolError: params that are too large to be kept.
         """
+        if len(encode(request.params)) > _MAX_INITIALIZE_BYTES:
+            text = f"The params of initialize are larger than {_MAX_INITIALIZE_BYTES} bytes"
+            raise ProtocolError(INVALID_PARAMS, text)
         session = await self._sessions.open(request.params, principal)
         revision = session.profile.revision
         result: Json = {
@@ -119,8 +127,8 @@ class LegacyEra:
             await self._sessions.change(session, _mark_initialized)
         elif message.method == "notifications/cancelled":
             identity = message.params.get("requestId")
-            if isinstance(identity, int | str) and identity in session.running:
-                session.running[identity].cancel()
+            if type(identity) in (int, str):
+                await self._sessions.cancel(session, cast(RequestId, identity))
 
     async def _answer(self, session: Session, request: Request, exchange: Exchange) -> Ending:
         if request.method in CALLS:

@@ -181,7 +181,7 @@ class ModernEra:
         stored = Stored(state.call_id, state.number, state.journal)
         given = responses if isinstance(responses, dict) else None
         return await self._calls.resume(
-            self._calls.begin(request, asker.visitor, asker.outlet(), asker.exchange, stored, given),
+            self._calls.begin(request, asker.visitor, asker.outlet(), asker.exchange, stored, given, state.questions),
             round_id=state.round_id,
             answers=read.answers,
             ttl_seconds=read.ttl_seconds,

@@ -1,5 +1,6 @@
 """What a running call may send to its client meanwhile, as the client's revision has it."""
 
+import math
 from typing import Any, Final
 
 from bridge.calls import Exchange
@@ -41,7 +42,7 @@ class CallOutlet:
         self._revision = revision
         self._token = token
         self._level = log_level
-        self._last = 0.0
+        self._last = -math.inf
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """See `Outlet`."""
@@ -57,7 +58,7 @@ class CallOutlet:
 
     async def waiting(self) -> None:
         """See `Outlet`: a report just above the last one, so that the tool's own can still rise."""
-        await self.progress(self._last + _TICK, None, _WAITING)
+        await self.progress(max(self._last, 0.0) + _TICK, None, _WAITING)
 
     async def log(self, level: str, data: Any, logger: str | None) -> None:
         """See `Outlet`."""

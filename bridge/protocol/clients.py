@@ -22,7 +22,7 @@ class Principal(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """One text that no other principal has, to be part of a key."""
-        return f"{len(self.issuer)}:{self.issuer}:{self.subject}" if self.issuer else ""
+        return f"{len(self.issuer)}:{self.issuer}:{self.subject}" if self.issuer or self.subject else ""
 
 
 ANONYMOUS = Principal("", "")

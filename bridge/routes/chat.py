@@ -107,7 +107,8 @@ class Chat:
         assert self._sessions is not None
         form = pending_form(waiting.elicit_id, waiting.still_open(), _until(waiting))
         data = {"type": "elicitation_fallback", **form}
-        position = session.heard
+        inbox = self._sessions.inbox(session)
+        await inbox.to_end()
         message = {"level": "warning", "logger": "elicitation", "data": data}
         await current.exchange.send(notification("notifications/message", message))
         deadline, report_at = time.monotonic() + self._rules.wait_seconds, 0.0
@@ -115,7 +116,7 @@ class Chat:
             if now >= report_at:
                 await current.call.outlet.waiting()
                 report_at = now + _REPORT_SECONDS
-            entries, position = await self._sessions.hear(session, position, min(deadline, report_at) - now)
+            entries = await self._sessions.hear(inbox, min(deadline, report_at) - now)
             if any(entry.kind == "resolved" and entry.name == waiting.round_id for entry in entries):
                 return await self._claims.ending(waiting.round_id)
         return None
@@ -174,16 +175,25 @@ class Chat:
         unknown: Finished,
     ) -> Ending:
         """Run a call on whose questions are all answered."""
-        journal = waiting.stored.journal
+        journal, closed = waiting.stored.journal, False
+
+        async def close() -> None:
+            nonlocal closed
+            closed = True
+            await self._pending.close(client, waiting)
+
         replies = [journal.replies[question.path] for question in waiting.questions]
         ending = await calls.resume(
-            calls.begin(waiting.request, client, outlet, exchange, waiting.stored),
+            calls.begin(waiting.request, client, outlet, exchange, waiting.stored, answered=waiting.questions),
             round_id=waiting.round_id,
             answers=digest([[reply.status, reply.content] for reply in replies]),
             ttl_seconds=waiting.expires_at - waiting.asked_at + _CLAIM_MARGIN_SECONDS,
             unknown=unknown,
-            claimed=partial(self._pending.close, client, waiting),
+            claimed=close,
         )
+        if not closed:
+            # Answered elsewhere, or cut off before: nothing of it waits any more.
+            await close()
         if isinstance(ending, Released):
             for question in waiting.questions:
                 journal.replies.pop(question.path, None)
@@ -209,9 +219,10 @@ class NoChat:
 
     async def ask(self, current: Round, questions: list[Question]) -> Finished:
         """See `Route`: the request ends with an error result."""
+        stream = "" if current.exchange.can_stream else " (its Accept allows no stream to ask on)"
         reason = (
             f"{current.call.request.target} asks its user, and this client cannot be asked in {questions[0].mode} "
-            'mode. Use a client that can, or make the server with fallback="result".'
+            f'mode{stream}. Use a client that can, or make the server with fallback="result".'
         )
         return Finished(error_result(reason, "ELICITATION_NOT_SUPPORTED"))
 

@@ -32,6 +32,7 @@ from bridge.protocol.messages import (
 from bridge.protocol.revisions import Revision
 from bridge.sessions import Entry, Session, SessionRecord, Sessions
 from bridge.stores.base import Store
+from bridge.stores.reader import LogReader
 from bridge.upstreams.base import CallRequest, Finished
 from bridge.upstreams.results import error_result
 
@@ -144,7 +145,8 @@ class Push:
     async def go_on(self, current: Round, parked: Parked) -> Ending | None:
         """Wait for the answer of a parked question; see `ask` for what is returned."""
         session = cast(Session, current.client)
-        answered = await self._wait(current, session, parked.question, parked.question_id, parked.position)
+        inbox = self._sessions.inbox(session, parked.position)
+        answered = await self._wait(current, session, parked.question, parked.question_id, inbox)
         if isinstance(answered, Reply):
             current.call.journal.record(parked.question, answered)
             return None
@@ -179,13 +181,13 @@ class Push:
             await self._sessions.notify(session, notification("notifications/tools/list_changed"))
 
     async def _is_initialized(self, session: Session) -> bool:
-        position, deadline = session.heard, time.monotonic() + self._limits.initialized_seconds
+        inbox, deadline = self._sessions.inbox(session), time.monotonic() + self._limits.initialized_seconds
         while not session.record.initialized:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 return False
-            entries, position = await self._sessions.hear(session, position, remaining)
-            if entries:
+            # What came in before is read as well: it costs a look at the record, and nothing is missed.
+            if await self._sessions.hear(inbox, remaining):
                 await self._sessions.refresh(session)
         return True
 
@@ -204,18 +206,25 @@ class Push:
             await self._sessions.expect_completion(session, question.elicitation_id, self._limits.answer_seconds)
         open_seconds = self._limits.answer_seconds + self._limits.late_seconds
         await self._sessions.expect_answer(session, question_id, open_seconds)
-        position = session.heard
+        inbox = self._sessions.inbox(session)
+        await inbox.to_end()
         params = request_params(question, revision)
-        await current.exchange.send(request_message(question_id, question.method, params))
-        return await self._wait(current, session, question, question_id, position)
+        with anyio.move_on_after(self._limits.answer_seconds) as sending:
+            await current.exchange.send(request_message(question_id, question.method, params))
+        if sending.cancelled_caught:
+            # The client takes nothing from its stream any more.
+            await self._sessions.forget_answer(session, question_id)
+            return _Late(self._limits.answer_seconds)
+        return await self._wait(current, session, question, question_id, inbox)
 
     async def _wait(
-        self, current: Round, session: Session, question: Question, question_id: str, position: int
+        self, current: Round, session: Session, question: Question, question_id: str, inbox: LogReader
     ) -> _Answered | _Late | _Parked:
         """Wait for an answer, and leave nothing open that nobody waits for, unless it is parked."""
-        parked = False
+        parked, position = False, inbox.position
+        current.exchange.on_closing = current.exchange.cancel
         try:
-            entry = await self._entry(current, session, question_id, position)
+            entry = await self._entry(current, session, question_id, inbox)
             if not isinstance(entry, _Late):
                 return _read(question, entry, session.profile.revision)
             soft = self._soft_deadline(session)
@@ -223,14 +232,16 @@ class Push:
                 parked = True
                 return await self._park(current, session, question, question_id, position)
             reason = {"requestId": question_id, "reason": "nobody answered in time"}
-            await current.exchange.send(notification("notifications/cancelled", reason))
+            with anyio.move_on_after(_CLEANUP_SECONDS):
+                await current.exchange.send(notification("notifications/cancelled", reason))
             return entry
         finally:
+            current.exchange.on_closing = lambda: None
             if not parked:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(_CLEANUP_SECONDS):
                     await self._sessions.forget_answer(session, question_id)
 
-    async def _entry(self, current: Round, session: Session, question_id: str, position: int) -> Entry | _Late:
+    async def _entry(self, current: Round, session: Session, question_id: str, inbox: LogReader) -> Entry | _Late:
         """Wait for the entry that answers, reporting meanwhile that the call waits."""
         soft = self._soft_deadline(session)
         seconds = self._limits.answer_seconds if soft is None else min(soft, self._limits.answer_seconds)
@@ -239,8 +250,7 @@ class Push:
             if now >= report_at:
                 await current.call.outlet.waiting()
                 report_at = now + self._limits.progress_seconds
-            entries, position = await self._sessions.hear(session, position, min(deadline, report_at) - now)
-            for entry in entries:
+            for entry in await self._sessions.hear(inbox, min(deadline, report_at) - now):
                 if entry.kind == "answer" and entry.name == question_id:
                     return entry
         return _Late(seconds)

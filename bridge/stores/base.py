@@ -15,8 +15,9 @@ The contract (proved by `bridge.testing.check_store`, which runs for ours and fo
 - A record or log whose time is over is as if it had never been, at once, whether or not it has been swept. So
   a log that was over starts again at 1: give a log more time than any of its readers may be away. A time to
   live of 0 or less is over at once.
-- A log's sequence numbers start at 1 and rise by 1; the oldest entries are trimmed past `max_entries`, and a
-  reader sees the gap: `LogPage.first_seq` is the oldest number still there.
+- A log's sequence numbers rise by 1, and none is used twice for one name: a log that was over goes on past every
+  number that it ever had. The oldest entries are trimmed past `max_entries`, and a reader sees the gap:
+  `LogPage.first_seq` is the oldest number still there.
 - A store that cannot be reached raises `StoreUnavailable` after having waited as long as it was told to, and
   never answers "nothing there" instead. A write that raised it may have happened or not; one that returned
   happened once, and answers for itself (a conditional `put` that was sent twice does not lose to itself).
@@ -45,13 +46,15 @@ class LogEntry(NamedTuple):
 
 
 class LogPage(NamedTuple):
-    """Some entries of a log, oldest first, and the oldest sequence number that is still there.
+    """Some entries of a log, oldest first, and the oldest and newest sequence numbers that are still there.
 
-    `first_seq` is one past the newest number ever used when no entry is left (1 for a log that never was).
+    For a log that is not there they are 1 and 0. A reader whose position is above `last_seq` has outlived the log, or
+    the store's data.
     """
 
     entries: list[LogEntry]
     first_seq: int
+    last_seq: int
 
 
 def families_of(key: str) -> Iterator[str]:
@@ -109,9 +112,10 @@ class Store(Protocol):
     async def wait(self, logs: Mapping[str, int], timeout_seconds: float) -> set[str]:
         """Wait until one of `logs` has an entry above the given number; return those that have.
 
-        What is already true counts at once, also with a timeout of 0. Empty when the time is over. An append
-        by any process wakes it. Where nothing could be known for as long as the store waits, it raises
-        StoreUnavailable instead of sleeping on.
+        What is already true counts at once, also with a timeout of 0. So does a log that ends below the number (a store
+        lost its data): nothing in it has been read. Empty when the time is over. An append by any process wakes
+        it. Where nothing could be known for as long as the store waits, it raises StoreUnavailable instead of
+        sleeping on.
         """
         ...
 

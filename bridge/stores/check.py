@@ -203,49 +203,59 @@ async def _families(s: _Subject) -> None:
 
 async def _logs(s: _Subject) -> None:
     log = s.name("log")
-    _same(await s.one.read(log), LogPage([], 1), "a log that never was is empty and starts at 1")
+    _same(await s.one.read(log), LogPage([], 1, 0), "a log that never was is empty: it starts at 1 and ends at 0")
     await s.put("log", b"a record")
     values = [b"", b"\x00 2", secrets.token_bytes(1 << 20), b"4", b"5"]
-    _same([await s.append("log", v) for v in values], [1, 2, 3, 4, 5], "numbers start at 1 and rise by 1")
-    entries = [LogEntry(seq, value) for seq, value in enumerate(values, 1)]
-    _same(await s.one.read(log), LogPage(entries, 1), "read returns what was appended, oldest first")
-    _same(await s.one.read(log, after=2, limit=2), LogPage(entries[2:4], 1), "read heeds `after` and `limit`")
-    _same(await s.one.read(log, after=5), LogPage([], 1), "read past the end is empty")
-    numbers = await _together([lambda: s.append("many")] * RACERS)
-    _same(sorted(numbers), list(range(1, RACERS + 1)), "appends at once get each number once")
+    numbers = [await s.append("log", value) for value in values]
+    first, last = numbers[0], numbers[-1]
+    _require(first >= 1, "numbers are at least 1")
+    _same(numbers, list(range(first, first + 5)), "numbers rise by 1")
+    entries = [LogEntry(seq, value) for seq, value in enumerate(values, first)]
+    _same(await s.one.read(log), LogPage(entries, first, last), "read returns what was appended, oldest first")
+    page = await s.one.read(log, after=first + 1, limit=2)
+    _same(page, LogPage(entries[2:4], first, last), "read heeds `after` and `limit`")
+    _same(await s.one.read(log, after=last), LogPage([], first, last), "read past the end is empty")
+    numbers = sorted(await _together([lambda: s.append("many")] * RACERS))
+    _same(numbers, list(range(numbers[0], numbers[0] + RACERS)), "appends at once get each number once")
     _same(await s.one.take(log), b"a record", "records and logs have separate name spaces")
 
 
 async def _trimming(s: _Subject) -> None:
-    for number in range(1, 6):
-        await s.append("log", b"%d" % number, most=3)
-    kept = [LogEntry(number, b"%d" % number) for number in (3, 4, 5)]
-    _same(await s.one.read(s.name("log"), after=1), LogPage(kept, 3), "a log is trimmed and shows the gap")
-    _same(await s.append("log", b"6", most=1), 6, "numbers go on after trimming")
-    _same(await s.one.read(s.name("log")), LogPage([LogEntry(6, b"6")], 6), "the newest max_entries counts")
+    numbers = [await s.append("log", b"%d" % number, most=3) for number in range(1, 6)]
+    kept = [LogEntry(seq, b"%d" % number) for number, seq in enumerate(numbers, 1)][2:]
+    page = await s.one.read(s.name("log"), after=numbers[0])
+    _same(page, LogPage(kept, numbers[2], numbers[4]), "a log is trimmed and shows the gap")
+    newest = await s.append("log", b"6", most=1)
+    _same(newest, numbers[4] + 1, "numbers go on after trimming")
+    page = await s.one.read(s.name("log"))
+    _same(page, LogPage([LogEntry(newest, b"6")], newest, newest), "the newest max_entries counts")
 
 
 async def _log_expiry(s: _Subject) -> None:
     await s.append("over")
-    await s.append("over", ttl=SHORT_SECONDS)
+    before = await s.append("over", ttl=SHORT_SECONDS)
     await s.append("renewed", ttl=SHORT_SECONDS)
     await s.append("renewed")
     await s.outlive()
     _same(await s.one.wait({s.name("over"): 0}, 0), set(), "nobody is told of a log that is over")
-    _same(await s.one.read(s.name("over")), LogPage([], 1), "a log that is over is as if it had never been")
-    _same(await s.append("over", b"new"), 1, "a log that was over starts again at 1")
-    _same(await s.one.read(s.name("over")), LogPage([LogEntry(1, b"new")], 1), "nothing old is in a new log")
+    _same(await s.one.read(s.name("over")), LogPage([], 1, 0), "a log that is over is as if it had never been")
+    number = await s.append("over", b"new")
+    _require(number > before, "a number is never used twice, also when the log was over in between")
+    page = await s.one.read(s.name("over"))
+    _same(page, LogPage([LogEntry(number, b"new")], number, number), "nothing old is in a new log")
+    _same(await s.one.wait({s.name("over"): before}, 0), {s.name("over")}, "who read the old log hears of the new")
     renewed = await s.one.read(s.name("renewed"))
-    _same([entry.seq for entry in renewed.entries], [1, 2], "each append renews the whole log")
+    _same(len(renewed.entries), 2, "each append renews the whole log")
 
 
 async def _waiting(s: _Subject) -> None:
     a, b = s.name("a"), s.name("b")
     for timeout in (0, 0.01):
         _same(await s.one.wait({a: 0, b: 0}, timeout), set(), "wait returns nothing when the time is over")
-    await s.append("a")
+    only = await s.append("a")
     _same(await s.one.wait({a: 0, b: 0}, 0), {a}, "what is already true counts, also with a timeout of 0")
-    _same(await s.one.wait({a: 1}, 0.01), set(), "an entry that is not above the number does not count")
+    _same(await s.one.wait({a: only}, 0.01), set(), "an entry that is not above the number does not count")
+    _same(await s.one.wait({a: only + 9}, 0), {a}, "a log that ends below the number has not been read, and counts")
     await s.append("b", most=1)
     _same(await _told(s.one, {a: 0, b: 0}), {a, b}, "wait returns all logs that have news")
 
@@ -279,9 +289,11 @@ async def _wakes(s: _Subject) -> None:
         await s.append("c")
         await s.append("b")
 
-    for seq in range(5):
-        _same(await _woken(s, [{a: seq, b: seq}], by_its_own_handle), [{a}], "an append wakes who waits for it")
-        woken = await _woken(s, [{a: seq + 1, b: seq}], beside_and_then_there)
+    for _ in range(5):
+        ends = {log: (await s.one.read(log)).last_seq for log in (a, b)}
+        _same(await _woken(s, [ends], by_its_own_handle), [{a}], "an append wakes who waits for it")
+        ends[a] = (await s.one.read(a)).last_seq
+        woken = await _woken(s, [ends], beside_and_then_there)
         _same(woken, [{b}], "an append by another handle wakes who waits for it, and for that log only")
 
 
@@ -321,7 +333,9 @@ async def _strange_names(s: _Subject) -> None:
         value = strange.encode()
         version = await s.put(strange, value)
         _same(await s.two.get(s.name(strange)), Record(value, version), f"the key {strange!r} works")
-        _same(await s.append(strange, value), 1, f"the log {strange!r} is one of its own")
+        seq = await s.append(strange, value)
+        page = await s.one.read(s.name(strange))
+        _same(page, LogPage([LogEntry(seq, value)], seq, seq), f"the log {strange!r} is one of its own")
         _same(await s.one.wait({s.name(strange): 0}, 0), {s.name(strange)}, f"wait works on {strange!r}")
         _same(await s.two.count(s.family), number, f"the key {strange!r} is one of its own")
         above = s.name(strange).rpartition("/")[0]

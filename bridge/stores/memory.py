@@ -38,10 +38,10 @@ class _Log(Item):
 
     __slots__ = ("entries", "last")
 
-    def __init__(self) -> None:
+    def __init__(self, last: int) -> None:
         super().__init__()
         self.entries: deque[LogEntry] = deque()
-        self.last = 0
+        self.last = last
 
     def append(self, value: bytes, max_entries: int) -> None:
         self.last += 1
@@ -77,6 +77,7 @@ class MemoryStore:
         self._max_bytes = max_bytes
         self._clock = clock
         self._version = 0
+        self._appended = 0
         self._families: dict[str, set[str]] = {}
         self._records: Shelf[_Row] = Shelf(self._leave_families)
         self._logs: Shelf[_Log] = Shelf()
@@ -120,7 +121,9 @@ class MemoryStore:
         found = logs.find(log, now)
         self._make_room(now, found is None, len(value))
         if found is None:
-            found = logs.items[log] = _Log()
+            # Past every number of every log that ever was: nobody's position is mistaken for one in this log.
+            found = logs.items[log] = _Log(self._appended)
+        self._appended += 1
         before = found.size
         found.append(value, max_entries)
         logs.bytes += found.size - before
@@ -132,10 +135,10 @@ class MemoryStore:
     async def read(self, log: str, *, after: int = 0, limit: int = 100) -> LogPage:
         found = self._logs.find(log, self._clock())
         if found is None:
-            return LogPage([], 1)
+            return LogPage([], 1, 0)
         first = found.last - len(found.entries) + 1
         start = max(0, after + 1 - first)
-        return LogPage(list(islice(found.entries, start, start + limit)), first)
+        return LogPage(list(islice(found.entries, start, start + limit)), first, found.last)
 
     async def wait(self, logs: Mapping[str, int], timeout_seconds: float) -> set[str]:
         if ready := self._ready(logs):
@@ -159,7 +162,7 @@ class MemoryStore:
 
     def _ready(self, logs: Mapping[str, int]) -> set[str]:
         now, find = self._clock(), self._logs.find
-        return {log for log, after in logs.items() if (found := find(log, now)) and found.last > after}
+        return {log for log, after in logs.items() if (found := find(log, now)) and found.last != after}
 
     def _make_room(self, now: float, is_new: bool, more_bytes: int) -> None:
         """Raise StoreFull where one more item or `more_bytes` do not fit even after sweeping."""

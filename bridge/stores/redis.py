@@ -104,8 +104,8 @@ class RedisStore:
 
     async def read(self, log: str, *, after: int = 0, limit: int = 100) -> LogPage:
         keys = [self._name("log", log)]
-        first, start, *values = await self._run(lambda: self._read(keys, [after, limit]))
-        return LogPage([LogEntry(seq, value) for seq, value in enumerate(values, start)], first)
+        first, last, start, *values = await self._run(lambda: self._read(keys, [after, limit]))
+        return LogPage([LogEntry(seq, value) for seq, value in enumerate(values, start)], first, last)
 
     async def wait(self, logs: Mapping[str, int], timeout_seconds: float) -> set[str]:
         if ready := await self._ready(logs):
@@ -157,7 +157,7 @@ class RedisStore:
     async def _ready(self, logs: Mapping[str, int]) -> set[str]:
         keys = [self._name("log", log) for log in logs]
         newest = await self._run(lambda: self._look(keys)) if keys else []
-        return {log for (log, after), last in zip(logs.items(), newest, strict=True) if last > after}
+        return {log for (log, after), last in zip(logs.items(), newest, strict=True) if last not in (0, after)}
 
     async def _run(self, send: Callable[[], Awaitable[Any]]) -> Any:
         """Have `send` answered: the one place where Redis' errors become ours.

@@ -70,12 +70,18 @@ return redis.call('GET', KEYS[2])
 """
 
 # KEYS: log, result. ARGV: value, ttl in ms, most entries, channel, name, ms to remember the result.
-APPEND = """
+# A new log's numbers start at the clock, in ms: nobody's position in a log that is over is mistaken for one in it.
+APPEND = (
+    _NOW
+    + """
 local result = redis.call('GET', KEYS[2])
 if result then return tonumber(result) end
+if redis.call('EXISTS', KEYS[1]) == 0 then
+    redis.call('HSET', KEYS[1], 'last', string.format('%.0f', now))
+end
 local last = redis.call('HINCRBY', KEYS[1], 'last', 1)
 redis.call('HSET', KEYS[1], last, ARGV[1])
-local first = tonumber(redis.call('HGET', KEYS[1], 'first') or 1)
+local first = tonumber(redis.call('HGET', KEYS[1], 'first') or last)
 local kept_from = last - ARGV[3] + 1
 for seq = first, kept_from - 1 do redis.call('HDEL', KEYS[1], seq) end
 redis.call('HSET', KEYS[1], 'first', math.max(first, kept_from))
@@ -84,13 +90,14 @@ redis.call('SET', KEYS[2], last, 'PX', ARGV[6])
 redis.call('PUBLISH', ARGV[4], ARGV[5])
 return last
 """
+)
 
-# KEYS: log. ARGV: after, limit. Returns the first number left, the first one returned, and the values.
+# KEYS: log. ARGV: after, limit. Returns the first and last numbers left, the first one returned, and the values.
 READ = """
 local ends = redis.call('HMGET', KEYS[1], 'first', 'last')
-if not ends[1] then return {1, 1} end
+if not ends[1] then return {1, 0, 1} end
 local from = math.max(ends[1], ARGV[1] + 1)
-local page = {tonumber(ends[1]), from}
+local page = {tonumber(ends[1]), tonumber(ends[2]), from}
 for seq = from, math.min(ends[2], from + ARGV[2] - 1) do
     page[#page + 1] = redis.call('HGET', KEYS[1], seq)
 end

@@ -6,6 +6,7 @@ caller tells it the time. Nothing here sleeps, and SQLite's errors pass through.
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ ON CONFLICT (key) DO UPDATE SET version = excluded.version, due = min(due, exclu
     expires = excluded.expires, value = excluded.value
 """
 READ = """
-SELECT logs.first, entries.seq, entries.value FROM logs
+SELECT logs.first, logs.last, entries.seq, entries.value FROM logs
 LEFT JOIN entries ON entries.log = logs.id AND entries.seq > ?
 WHERE logs.name = ? AND logs.expires > ? ORDER BY entries.seq LIMIT ?
 """
@@ -98,7 +99,7 @@ def open_file(path: Path, wait_seconds: float) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives its side files the same mode
     db = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
+        _switch_to_wal(db, wait_seconds)
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
         _migrate(db, path)
@@ -107,6 +108,19 @@ def open_file(path: Path, wait_seconds: float) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _switch_to_wal(db: sqlite3.Connection, wait_seconds: float) -> None:
+    """SQLite does not wait here: two processes that make the file at once find it locked."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
@@ -173,7 +187,7 @@ def append(db: sqlite3.Connection, now: float, log: str, value: bytes, ttl_secon
     with db:
         db.execute("BEGIN IMMEDIATE")
         row = _one(db, "SELECT id, first, last FROM logs WHERE name = ? AND expires > ?", log, now)
-        log_id, first, last = row or (_new_log(db, log, expires), 1, 0)
+        log_id, first, last = row or _new_log(db, log, expires)
         seq = last + 1
         kept_from = max(first, seq - max_entries + 1)
         db.execute("INSERT INTO entries (log, seq, value) VALUES (?, ?, ?)", (log_id, seq, value))
@@ -183,24 +197,28 @@ def append(db: sqlite3.Connection, now: float, log: str, value: bytes, ttl_secon
         return int(seq)
 
 
-def _new_log(db: sqlite3.Connection, log: str, expires: float) -> int | None:
+def _new_log(db: sqlite3.Connection, log: str, expires: float) -> tuple[int | None, int, int]:
+    """Make a log whose numbers come after those of every log that ever was: no position is mistaken for one in it."""
     db.execute("DELETE FROM logs WHERE name = ?", (log,))  # one that is over and not yet swept
-    sql = "INSERT INTO logs (name, first, last, due, expires) VALUES (?1, 1, 0, ?2, ?2)"
-    return db.execute(sql, (log, expires)).lastrowid
+    newest = _one(db, "SELECT seq FROM sqlite_sequence WHERE name = 'entries'")
+    last = newest[0] if newest else 0
+    sql = "INSERT INTO logs (name, first, last, due, expires) VALUES (?1, ?2 + 1, ?2, ?3, ?3)"
+    return db.execute(sql, (log, last, expires)).lastrowid, last + 1, last
 
 
 def read(db: sqlite3.Connection, now: float, log: str, after: int, limit: int) -> LogPage:
     """Return the entries of `log` above `after`."""
     rows = db.execute(READ, (after, log, now, limit)).fetchall()
     if not rows:
-        return LogPage([], 1)
-    return LogPage([LogEntry(seq, value) for _, seq, value in rows if seq is not None], rows[0][0])
+        return LogPage([], 1, 0)
+    first, last = rows[0][:2]
+    return LogPage([LogEntry(seq, value) for _, _, seq, value in rows if seq is not None], first, last)
 
 
 def look(db: sqlite3.Connection, now: float, logs: Mapping[str, int]) -> tuple[set[str], int]:
     """Return which of `logs` have news, and the id of the newest entry of any log from before that look."""
     newest = _one(db, "SELECT seq FROM sqlite_sequence WHERE name = 'entries'")
-    sql = "SELECT 1 FROM logs WHERE name = ? AND last > ? AND expires > ?"
+    sql = "SELECT 1 FROM logs WHERE name = ? AND last <> ? AND expires > ?"
     ready = {log for log, after in logs.items() if _one(db, sql, log, after, now)}
     return ready, newest[0] if newest else 0
 

@@ -11,22 +11,14 @@ from typing import Any, Final, TypeAlias
 
 import anyio
 
+from bridge.errors import StoreError
 from bridge.node import Node
-from bridge.protocol.messages import Json, encode
-from bridge.sessions import Session, Sessions
+from bridge.protocol.inbound import HTTP_STATUS
+from bridge.protocol.messages import INTERNAL_ERROR, Json, Request, RequestId, encode, error_message
+from bridge.sessions import ENDED, FINAL, INTERIM, Session, Sessions
 from bridge.transports.gate import Accepts
 
-__all__ = [
-    "EVENT_STREAM",
-    "FINAL",
-    "INTERIM",
-    "Exchange",
-    "Receive",
-    "Send",
-    "SessionExchange",
-    "event",
-    "send_json",
-]
+__all__ = ["EVENT_STREAM", "RETRY_AFTER", "Exchange", "Receive", "Send", "SessionExchange", "event", "send_json"]
 
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
@@ -36,11 +28,7 @@ LATE_SECONDS: Final = 2.0
 
 COMMENT_SECONDS: Final = 15.0
 RETRY_MS: Final = 5000
-
-FINAL: Final = b"\x01"
-"""Marks, in a stream's log, the reply that ends the stream."""
-
-INTERIM: Final = b"\x00"
+RETRY_AFTER: Final = ((b"retry-after", b"5"),)
 
 EVENT_STREAM: Final = [
     (b"content-type", b"text/event-stream"),
@@ -88,6 +76,7 @@ class Exchange:
         self.scope = anyio.CancelScope()
         self.on_gone: Callable[[], None] = self.cancel
         self.on_delivered: Callable[[], Awaitable[None]] | None = None
+        self.on_closing: Callable[[], None] = lambda: None
 
     @property
     def can_stream(self) -> bool:
@@ -100,25 +89,58 @@ class Exchange:
 
     async def send(self, message: Json) -> None:
         """Send a message before the reply."""
-        if self._takes.events:
-            await self._write(await self._event(encode(message), INTERIM))
+        if self._takes.events and not self._over:
+            await self._write(event(encode(message)))
 
-    async def finish(self, message: Json, status: int) -> None:
-        """Send the reply, and what goes with its delivery."""
-        self._node.forget(self)
-        await self._end_companion()
-        data = encode(message)
-        if self._open or not self._takes.json:
-            await self._write(await self._event(data, FINAL), last=True)
+    async def serve(self, request: Request, handle: Callable[[], Awaitable[Json]]) -> None:
+        """Run a request, and send its reply.
+
+        Args:
+            request: the request.
+            handle: gives the reply; it is cancelled with the exchange.
+        """
+        self._node.watch(self)
+        status = 200
+        headers: tuple[tuple[bytes, bytes], ...] = ()
+        data: bytes | None = None
+        try:
+            with self.scope:
+                reply = await handle()
+                data = encode(reply)
+                status = self._status(reply)
+        except StoreError as error:
+            _log.error("%s: %s", request.method, error)
+            data = encode(error_message(request.id, INTERNAL_ERROR, "The server's store is away; try again"))
+            status, headers = 503, RETRY_AFTER
+        except Exception:
+            _log.exception("a request failed: %s", request.method)
+            text = "Internal error; its details are in the server's log"
+            data = encode(error_message(request.id, INTERNAL_ERROR, text))
+        finally:
+            await self._end_companion()
+        if data is None:
+            await self._abandon()
+        else:
+            await self._finish(data, status, headers)
+
+    def _status(self, reply: Json) -> int:
+        error = reply.get("error")
+        return 200 if error is None else HTTP_STATUS.get(error["code"], 200)
+
+    async def _finish(self, data: bytes, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+        """Send the reply, and do what goes with its delivery."""
+        if self._open or not (self._takes.json or status != 200):
+            await self._write(await self._last_event(data), last=True)
         elif not self._gone:
-            await send_json(self._send, status, data)
+            await send_json(self._send, status, data, headers)
         if self.on_delivered is not None and not self._gone:
-            await self.on_delivered()
+            try:
+                await self.on_delivered()
+            except StoreError as error:
+                _log.warning("a reply was delivered, and the store does not take it: %s", error)
 
-    async def abandon(self) -> None:
+    async def _abandon(self) -> None:
         """The request was cancelled: end what has begun, without a reply."""
-        self._node.forget(self)
-        await self._end_companion()
         if self._gone:
             return
         if not self._open:
@@ -135,6 +157,7 @@ class Exchange:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._notice_gone)
                     tasks.start_soon(self._notice_closing)
+                    tasks.start_soon(self._notice_cancelled)
                     await self._keep_open()
         finally:
             self._companion_over.set()
@@ -142,20 +165,23 @@ class Exchange:
     async def _end_companion(self) -> None:
         """`receive` reports a disconnect after our own last body too, so nobody may wait on it by then."""
         self._over = True
+        self._node.forget(self)
         if self._companion is not None and self._companion_over is not None:
             self._companion.cancel()
-            await self._companion_over.wait()
+            with anyio.CancelScope(shield=True):
+                await self._companion_over.wait()
 
     async def _notice_gone(self) -> None:
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                self._gone = True
-                await self._client_gone()
-                return
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        await self._client_gone()
 
     async def _client_gone(self) -> None:
         self.on_gone()
+
+    async def _notice_cancelled(self) -> None:
+        """A modern request is cancelled by leaving it."""
 
     async def _notice_closing(self) -> None:
         """A modern request is answered before the node ends; only a session's stream can go on elsewhere."""
@@ -163,7 +189,7 @@ class Exchange:
     async def _keep_open(self) -> None:
         await anyio.sleep(LATE_SECONDS)
         while True:
-            if self._takes.events:
+            if self._takes.events and not self._gone:
                 await self._write(b": still here\n\n" if self._open else b"")
             await self._on_beat()
             await anyio.sleep(COMMENT_SECONDS)
@@ -171,7 +197,7 @@ class Exchange:
     async def _on_beat(self) -> None:
         """Every 15 s, while the request is under way."""
 
-    async def _event(self, data: bytes, kind: bytes) -> bytes:
+    async def _last_event(self, data: bytes) -> bytes:
         return event(data)
 
     def _opening(self) -> bytes:
@@ -197,6 +223,7 @@ class SessionExchange(Exchange):
     Args:
         session: whose request it is.
         sessions: where events are kept.
+        identity: the request's id.
         stream: a random id for its stream.
         grace_seconds: how long it goes on when its client has gone.
     """
@@ -210,33 +237,53 @@ class SessionExchange(Exchange):
         *,
         session: Session,
         sessions: Sessions,
+        identity: RequestId,
         stream: str,
         grace_seconds: float,
     ) -> None:
         super().__init__(node, receive, send, takes)
         self._session = session
         self._sessions = sessions
+        self._identity = encode(identity).decode()
         self._stream = stream
         self._grace_seconds = grace_seconds
         self._sequence = 0
-        self._since = session.heard
-        self._logged: anyio.Lock | None = None
+        self._ordered: anyio.Lock | None = None
 
     async def send(self, message: Json) -> None:
         """Send a message before the reply; kept for replay also while the client is away."""
-        if self._takes.events:
-            await self._log_and_write(encode(message), INTERIM)
+        if not self._takes.events or self._over:
+            return
+        if self._ordered is None:
+            self._ordered = anyio.Lock()
+        async with self._ordered:
+            await self._write(await self._kept(encode(message), INTERIM))
 
-    async def _log_and_write(self, data: bytes, kind: bytes) -> None:
-        """Keep and write in one order, so that ids rise on the wire."""
-        if self._logged is None:
-            self._logged = anyio.Lock()
-        async with self._logged:
-            await self._write(await self._event(data, kind), last=kind == FINAL)
+    def _status(self, reply: Json) -> int:
+        """On a live session errors ride HTTP 200: many clients drop their transport on any other status."""
+        return 200
 
-    async def _event(self, data: bytes, kind: bytes) -> bytes:
+    async def _kept(self, data: bytes, kind: bytes) -> bytes:
         self._sequence = await self._sessions.publish(self._session, self._stream, kind + data)
         return event(data, f"{self._stream}:{self._sequence}")
+
+    async def _last_event(self, data: bytes) -> bytes:
+        """The reply is kept where the stream can be resumed, and sent in any case."""
+        if not self._open or not (self._sequence or self._session.profile.revision.priming_events):
+            return event(data)
+        try:
+            return await self._kept(data, FINAL)
+        except StoreError as error:
+            _log.warning("session %s: a reply cannot be kept for replay: %s", self._session.id, error)
+            return event(data)
+
+    async def _abandon(self) -> None:
+        if self._open:
+            try:
+                await self._sessions.publish(self._session, self._stream, ENDED)
+            except StoreError as error:
+                _log.warning("session %s: the end of a call cannot be kept: %s", self._session.id, error)
+        await super()._abandon()
 
     def _opening(self) -> bytes:
         if self._session.profile.revision.priming_events:
@@ -244,22 +291,48 @@ class SessionExchange(Exchange):
         return b": open\n\n"
 
     async def _on_beat(self) -> None:
-        await self._sessions.touch(self._session)
+        try:
+            await self._sessions.touch(self._session)
+        except StoreError as error:
+            _log.warning("session %s: the store is away: %s", self._session.id, error)
+
+    async def _notice_cancelled(self) -> None:
+        """Hear of a cancellation that came to another node; one of this node's finds the request itself."""
+        inbox = self._sessions.inbox(self._session)
+        while self._node.store.shared:
+            try:
+                entries = await self._sessions.hear(inbox, COMMENT_SECONDS)
+            except StoreError:
+                await anyio.sleep(COMMENT_SECONDS)
+                continue
+            if any(entry.kind == "cancelled" and entry.name == self._identity for entry in entries):
+                self.cancel()
+                return
 
     async def _notice_closing(self) -> None:
+        """Nothing can be answered any more on a stream that ends: whoever waits for a person gives up."""
         await self._node.closing.wait()
         if self._open:
-            tail = b"id: %s:%d\nretry: %d\n\n" % (self._stream.encode(), self._sequence, RETRY_MS)
-            await self._write(tail, last=True)
-            self._gone = True
+            await self._leave()
+        self.on_closing()
+
+    async def _leave(self) -> None:
+        """End the stream so that the client comes back for the rest, here or at another node."""
+        tail = b"id: %s:%d\nretry: %d\n\n" % (self._stream.encode(), self._sequence, RETRY_MS)
+        await self._write(tail, last=True)
+        self._gone = True
 
     async def _client_gone(self) -> None:
         """Disconnect is not cancellation: the call goes on for the grace time, and longer if the client is back."""
-        attached, position = False, self._since
+        attached, inbox = False, self._sessions.inbox(self._session)
         deadline = anyio.current_time() + self._grace_seconds
         while attached or anyio.current_time() < deadline:
             patience = COMMENT_SECONDS if attached else deadline - anyio.current_time()
-            entries, position = await self._sessions.hear(self._session, position, patience)
+            try:
+                entries = await self._sessions.hear(inbox, patience)
+            except StoreError:
+                await anyio.sleep(min(1.0, max(patience, 0.0)))
+                continue
             for entry in entries:
                 if entry.kind in ("attached", "detached") and entry.name == self._stream:
                     attached = entry.kind == "attached"

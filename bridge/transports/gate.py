@@ -108,7 +108,10 @@ _BOTH: Final = Accepts(True, True)
 
 async def read_body(headers: Headers, receive: Any) -> bytes | Refusal | None:
     """Read a request's body; None when the client has gone meanwhile."""
-    if int(headers.get(b"content-length", b"0") or 0) > MAX_BODY_BYTES:
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit():
+        return Refusal(400, "Content-Length must be a number")
+    if len(length) > 12 or int(length) > MAX_BODY_BYTES:
         return _TOO_LARGE
     event = await receive()
     if event["type"] == "http.disconnect":

@@ -13,16 +13,15 @@ import msgspec
 
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.modern import ModernEra
-from bridge.errors import ProtocolError, StoreUnavailable
+from bridge.errors import ProtocolError, StoreError
 from bridge.node import Node
 from bridge.protocol.clients import ANONYMOUS, Principal
-from bridge.protocol.inbound import HTTP_STATUS, Rejected, check_modern, is_modern, unsupported_version
+from bridge.protocol.inbound import Rejected, check_modern, is_modern, unsupported_version
 from bridge.protocol.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     SESSION_NOT_FOUND,
     Invalid,
-    Json,
     Message,
     Notification,
     Request,
@@ -36,14 +35,13 @@ from bridge.protocol.revisions import LEGACY, MODERN
 from bridge.publishing import Publisher
 from bridge.server import Denied, Options
 from bridge.sessions import Session, Sessions, TooManySessions
-from bridge.transports.exchange import Exchange, Receive, Send, SessionExchange, send_json
+from bridge.transports.exchange import RETRY_AFTER, Exchange, Receive, Send, SessionExchange, send_json
 from bridge.transports.gate import Accepts, Gate, Headers, Refusal, accepts, read_body
 from bridge.transports.streams import SessionStream
 
 __all__ = ["HttpTransport"]
 
 _SESSION: Final = b"mcp-session-id"
-_RETRY_AFTER: Final = ((b"retry-after", b"5"),)
 _ROUTING: Final = (b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id")
 _log = logging.getLogger("bridge.http")
 
@@ -97,17 +95,17 @@ class HttpTransport:
                 await self._get_or_delete(method, headers, principal, receive, send)
             else:
                 await _refuse(send, _METHODS)
-        except StoreUnavailable as error:
+        except StoreError as error:
             _log.error("%s", error)
             message = error_message(msgspec.UNSET, INTERNAL_ERROR, "The server's store is away; try again")
-            await send_json(send, 503, encode(message), _RETRY_AFTER)
+            await send_json(send, 503, encode(message), RETRY_AFTER)
 
     async def _who(self, scope: Any) -> Principal | Refusal:
         assert self._options.authenticate is not None
         found = self._options.authenticate(scope)
         who = await found if inspect.isawaitable(found) else found
         if isinstance(who, Denied):
-            challenge = ((b"www-authenticate", who.challenge.encode()),) if who.status == 401 else ()
+            challenge = ((b"www-authenticate", who.challenge.encode()),) if who.challenge is not None else ()
             return Refusal(who.status, who.message, challenge)
         return ANONYMOUS if who is None else who
 
@@ -156,20 +154,7 @@ class HttpTransport:
         if isinstance(accepted, Rejected):
             return await _reject(send, accepted)
         exchange = Exchange(self._node, receive, send, takes)
-        self._node.watch(exchange)
-        reply: Json | None = None
-        try:
-            with exchange.scope:
-                reply = await self._modern.handle(accepted, principal, exchange, headers)
-        except StoreUnavailable:
-            await exchange.abandon()
-            raise
-        except Exception:
-            _log.exception("a request failed: %s", message.method)
-            reply = error_message(message.id, INTERNAL_ERROR, "Internal error; its details are in the server's log")
-        if reply is None:
-            return await exchange.abandon()
-        return await exchange.finish(reply, _status(reply))
+        return await exchange.serve(message, lambda: self._modern.handle(accepted, principal, exchange, headers))
 
     async def _post_legacy(
         self,
@@ -211,33 +196,24 @@ class HttpTransport:
             takes,
             session=session,
             sessions=self._sessions,
+            identity=request.id,
             stream=secrets.token_hex(8),
             grace_seconds=self._options.grace_seconds,
         )
         session.running[request.id] = exchange
-        self._node.watch(exchange)
-        reply: Json | None = None
         try:
-            with exchange.scope:
-                reply = await self._legacy.handle(session, request, exchange)
-        except StoreUnavailable:
-            await exchange.abandon()
-            raise
-        except Exception:
-            _log.exception("a request failed: %s", request.method)
-            reply = error_message(request.id, INTERNAL_ERROR, "Internal error; its details are in the server's log")
+            await exchange.serve(request, lambda: self._legacy.handle(session, request, exchange))
         finally:
             del session.running[request.id]
-        if reply is None:
-            return await exchange.abandon()
-        return await exchange.finish(reply, 200)
 
     async def _initialize(self, request: Request, principal: Principal, send: Send) -> None:
         try:
             session, reply = await self._legacy.initialize(request, principal)
+        except ProtocolError as error:
+            return await _reject(send, Rejected(error.code, error.message, id=request.id))
         except TooManySessions as full:
             body = encode(error_message(request.id, INTERNAL_ERROR, f"Too many sessions: {full}"))
-            return await send_json(send, 503, body, _RETRY_AFTER)
+            return await send_json(send, 503, body, RETRY_AFTER)
         return await send_json(send, 200, encode(reply), ((_SESSION, session.id.encode()),))
 
     async def _session(
@@ -298,11 +274,6 @@ def _twice(headers: list[tuple[bytes, bytes]]) -> str | None:
     """The name of a header that decides where a request goes and is there twice."""
     names = [name for name, _ in headers if name in _ROUTING or name.startswith(b"mcp-param-")]
     return next((name.decode() for name in names if names.count(name) > 1), None)
-
-
-def _status(reply: Json) -> int:
-    error = reply.get("error")
-    return 200 if error is None else HTTP_STATUS.get(error["code"], 200)
 
 
 async def _refuse(send: Send, refusal: Refusal) -> None:

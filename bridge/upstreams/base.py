@@ -69,13 +69,14 @@ class Hold(Protocol):
 class Stopped(msgspec.Struct, frozen=True):
     """The call has stopped at questions that have no answer yet.
 
-    `stepped` says whether this run recorded a step. `invalid` is set where a recorded answer broke a rule that
-    its form could not show: the question is then still open, and its answer is forgotten.
+    `invalid` is set where a recorded answer broke a rule that its form could not show: the question is then still
+    open, and its answer is forgotten. `acted` says whether this run took a step, or went past a new answer, so that
+    it may have done something that must not be done again.
     """
 
     questions: list[Question]
     hold: Hold | None = None
-    stepped: bool = False
+    acted: bool = False
     invalid: InvalidReply | None = None
 
 
@@ -134,6 +135,7 @@ class Call(msgspec.Struct):
         route: the way that a form would take to this client.
         rules: how the call may ask.
         input_responses: the raw answers of this round, untrusted.
+        fresh: the paths of the questions whose answers are new in this run.
     """
 
     id: str
@@ -144,6 +146,7 @@ class Call(msgspec.Struct):
     route: RouteName
     rules: AskingRules = AskingRules()
     input_responses: Json = {}
+    fresh: frozenset[str] = frozenset()
 
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources", "resourceTemplates"]

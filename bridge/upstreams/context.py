@@ -12,7 +12,7 @@ import msgspec
 from pydantic_core import to_jsonable_python
 
 from bridge.asking.checking import InvalidReply
-from bridge.asking.form import digest, form_of
+from bridge.asking.form import CONFIRM, digest, form_of
 from bridge.asking.journal import ROOT, Asked, Replay
 from bridge.asking.question import MAX_REASKS, Answer, Question, Reply
 from bridge.asking.routes import RouteName
@@ -63,6 +63,7 @@ class _Read(msgspec.Struct, frozen=True):
 
     asked: Asked
     read: Callable[[Json], Any]
+    confirms: bool = False
 
 
 class Context:
@@ -199,7 +200,7 @@ class Context:
         if any(reply is None for _, _, reply in found.values()):
             raise Suspended(", ".join(found))
         return {
-            key: self._read(question, reply, reads[key].read)
+            key: self._read(question, reply, reads[key])
             for key, (_, question, reply) in found.items()
             if reply is not None
         }
@@ -244,7 +245,7 @@ class Context:
         _asked_before.set(path)
         if reply is not None:
             try:
-                answer = self._read(question, reply, wanted.read)
+                answer = self._read(question, reply, wanted)
                 return Attempt(answer.status, answer.content)
             except Suspended:
                 question = self._replay.open[key]
@@ -372,7 +373,9 @@ class Context:
         for name in described_secrets(form.schema, allowed):
             _log.warning("the description of the field %r of %r speaks of a secret", name, message)
         reask = MAX_REASKS if (on_invalid or rules.on_invalid) == "reask" else 0
-        return _Read(Asked(digest=form.digest, message=message, schema=form.schema, reask=reask), form.read)
+        return _Read(
+            Asked(digest=form.digest, message=message, schema=form.schema, reask=reask), form.read, form.confirms
+        )
 
     def _url(self, message: str, url: str, elicitation_id: str | None) -> _Read:
         parts = urlsplit(url)
@@ -392,14 +395,19 @@ class Context:
         _asked_before.set(path)
         if reply is None:
             raise Suspended(question.key)
-        return self._read(question, reply, wanted.read)
+        return self._read(question, reply, wanted)
 
-    def _read(self, question: Question, reply: Reply, read: Callable[[Json], Any]) -> Answer[Any]:
+    def _read(self, question: Question, reply: Reply, wanted: _Read) -> Answer[Any]:
         """Make the author's answer of a recorded one; one that breaks a rule which no form shows is forgotten."""
+        if reply.status == "accept" and wanted.confirms and reply.content[CONFIRM] is not True:
+            reply = Reply("decline", None, reply.source)
         if reply.status != "accept":
+            self._replay.given.add(question.path)
             return Answer(reply.status, None, reply.source)
         try:
-            return Answer("accept", read(reply.content), reply.source)
+            content = wanted.read(reply.content)
+            self._replay.given.add(question.path)
+            return Answer("accept", content, reply.source)
         except ValueError as error:
             reasons = tuple(str(error).splitlines())
             if not self._replay.refuse(question, reasons):
@@ -411,12 +419,18 @@ class Context:
         _asked_before.set(path)
         if reply is None:
             raise Suspended(question.key)
+        self._replay.given.add(path)
         if reply.status != "accept":
             raise ToolError(
                 f"The client did not answer {question.method}: {reply.content}", "ELICITATION_NOT_SUPPORTED"
             )
         answered: Json = reply.content
         return answered
+
+    @property
+    def _acted(self) -> bool:
+        """Whether this run took a step, or went past an answer that the run before it did not have."""
+        return self._replay.stepped or not self._call.fresh.isdisjoint(self._replay.given)
 
     async def _settle(self) -> None:
         """Wait for steps that go on after the tool has stopped, so that none is lost."""

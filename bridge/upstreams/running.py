@@ -1,7 +1,9 @@
 """Running one native function: it returns, fails, or stops at questions. Knows no tools, prompts or resources."""
 
+import asyncio
 import inspect
 import logging
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
@@ -16,6 +18,7 @@ from bridge.upstreams.signatures import Signature
 
 __all__ = ["Function", "Runner"]
 
+_CANCELLED_ITSELF = "it awaited a task that was cancelled, and let the cancellation pass"
 _log = logging.getLogger("bridge.tools")
 
 
@@ -67,6 +70,10 @@ class Runner:
             return Finished(function.finish(await self._invoke(function.function, bound)))
         except Exception as error:
             return _failure(function, error)
+        except asyncio.CancelledError:
+            if _is_wanted():
+                raise
+            return _failure(function, RuntimeError(_CANCELLED_ITSELF))
 
     async def _asking(self, function: Function, bound: Mapping[str, Any], context: Context) -> Outcome:
         """Run a function that may ask. A question without an answer counts, unless the function failed beside it."""
@@ -78,6 +85,10 @@ class Runner:
             outcome = _failure(function, error)
         except Suspended:
             pass
+        except asyncio.CancelledError:
+            if _is_wanted():
+                raise
+            outcome = _failure(function, RuntimeError(_CANCELLED_ITSELF))
         except BaseExceptionGroup as group:
             _, other = group.split(Suspended)
             if other is not None and not isinstance(other, ExceptionGroup):
@@ -89,14 +100,14 @@ class Runner:
         replay = context._replay
         if not replay.open:
             return _failure(function, ReplayError("raised Suspended without a question that is open"))
-        return Stopped(list(replay.open.values()), stepped=replay.stepped, invalid=context._invalid)
+        return Stopped(list(replay.open.values()), invalid=context._invalid, acted=context._acted)
 
     def _returned(self, function: Function, value: Any, context: Context) -> Outcome:
         replay = context._replay
         if replay.open:
             return _failure(function, _swallowed(context))
         if isinstance(value, Asking):
-            return Stopped([value.question], stepped=replay.stepped)
+            return Stopped([value.question], acted=context._acted)
         return Finished(function.finish(value))
 
     async def _invoke(self, function: Callable[..., Any], bound: Mapping[str, Any]) -> Any:
@@ -105,6 +116,12 @@ class Runner:
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(self._threads)
         return await anyio.to_thread.run_sync(partial(function, **bound), limiter=self._limiter)
+
+
+def _is_wanted() -> bool:
+    """Whether somebody wants this task to end; else the cancellation came out of what the function awaited."""
+    task = asyncio.current_task()
+    return anyio.current_effective_deadline() == -math.inf or (task is not None and task.cancelling() > 0)
 
 
 def _swallowed(context: Context) -> ReplayError:

@@ -84,12 +84,25 @@ async def test_json_schema_gives_a_dict_and_bool_gives_a_bool(serve: Serve, clie
 
     def answer(asked: Asked) -> Any:
         assert asked.schema["properties"], "an empty form is never sent"
-        return accept({"n": 5} if "n" in asked.schema["properties"] else {"confirm": asked.message == "Sure?"})
+        return accept({"n": 5} if "n" in asked.schema["properties"] else {"confirm": True})
 
     async with connect(await serve(bridge), **client) as mcp:
         mcp.on_elicitation(answer)
         await mcp.tools.call("ask")
     assert seen[-3:] == [{"n": 5}, True, {}], "the last run had every answer"
+
+
+@behaviour("ASK-2")
+async def test_an_unticked_box_of_an_empty_form_is_a_no(serve: Serve, client: Any) -> None:
+    bridge = asking()
+
+    @bridge.tool
+    async def ask(ctx: Context) -> str:
+        return (await ctx.elicit("Wipe the disk?", {"type": "object", "properties": {}})).status
+
+    async with connect(await serve(bridge), **client) as mcp:
+        mcp.on_elicitation(lambda asked: accept({"confirm": False}))
+        assert (await mcp.tools.call("ask")).text() == "decline"
 
 
 @behaviour("ASK-3")

@@ -6,6 +6,7 @@ import time
 
 import anyio
 
+from bridge.stores.reader import LogReader
 from bridge.stores.sqlite import SqliteStore
 
 TTL = 600
@@ -28,8 +29,9 @@ async def race(store: SqliteStore, rounds: int, name: str) -> None:
 
 async def append(store: SqliteStore, number: int) -> None:
     """Append the time, each once the reader has answered the one before."""
+    answers = LogReader(store, "answers")
     for seq in range(1, number + 1):
-        await store.wait({"answers": seq - 1}, TTL)
+        await answers.next(TTL)
         await anyio.sleep(0.003 * (seq % 7))  # so that the reader's polling is met at all phases
         await store.append("times", str(time.monotonic()).encode(), ttl_seconds=TTL, max_entries=10)
 

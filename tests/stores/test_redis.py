@@ -56,8 +56,8 @@ async def test_a_conditional_put_that_is_sent_twice_does_not_lose_to_itself(
 
 async def test_an_append_that_is_sent_twice_happens_once(store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_append", losing_its_answer(store._append))
-    assert await store.append("log", b"1", ttl_seconds=60, max_entries=5) == 1
-    assert (await store.read("log")).entries == [(1, b"1")]
+    number = await store.append("log", b"1", ttl_seconds=60, max_entries=5)
+    assert (await store.read("log")).entries == [(number, b"1")]
 
 
 async def test_a_take_that_is_sent_twice_keeps_what_it_took(store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ async def test_each_write_happens_once_while_connections_break(store: RedisStore
     async with Redis.from_url(redis_url) as killer, anyio.create_task_group() as writing:
         for writer in range(5):
             writing.start_soon(write, writer, killer)
-    assert sorted(written) == list(range(1, 151))
+    assert sorted(written) == list(range(min(written), min(written) + 150))
     assert len({entry.value for entry in (await store.read("log", limit=1000)).entries}) == 150
 
 

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from bridge.errors import ConfigurationError, StoreError, StoreUnavailable
+from bridge.stores.reader import LogReader
 from bridge.stores.sqlite import SqliteStore
 from tests.stores.conftest import Clock
 
@@ -45,11 +46,12 @@ async def test_an_append_in_another_process_wakes_a_reader_soon(path: Path) -> N
     store = SqliteStore(path)
     racer = start_racer("append", path, 20)
     delays = []
-    for seq in range(20):
+    times = LogReader(store, "times")
+    for _ in range(20):
         await store.append("answers", b"", ttl_seconds=60, max_entries=10)
-        assert await store.wait({"times": seq}, 20) == {"times"}
+        assert await store.wait({"times": times.position}, 20) == {"times"}
         heard_at = time.monotonic()
-        (entry,) = (await store.read("times", after=seq)).entries
+        (entry,) = await times.take()
         delays.append(heard_at - float(entry.value))
     finish(racer)
     await store.aclose()
