@@ -1,5 +1,6 @@
 """A TCP proxy that cuts connections: on command, or in the middle of what the server says."""
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ class CuttingProxy:
                     connection.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads it, and that closes it
 
     def cut_after(self, marker: bytes) -> None:
-        """Close every connection, once, as soon as the server has said this; what it said behind that is lost.
+        """Close a connection, once, as soon as the server has said this on it; what it said behind that is lost.
 
         A marker is looked for in what comes from the socket at once, as the server writes each event.
         """
@@ -55,15 +56,16 @@ class CuttingProxy:
         with self._changed:
             assert self._changed.wait_for(lambda: self._marker is None, _WAIT_SECONDS), self._said["server"]
 
-    def wait_until_said(self, side: Side, words: bytes) -> None:
-        """Wait until a side has said this."""
+    def wait_until_said(self, side: Side, pattern: bytes, times: int = 1) -> None:
+        """Wait until a side has said what matches a pattern, so often."""
         with self._changed:
-            assert self._changed.wait_for(lambda: words in self._said[side], _WAIT_SECONDS), self._said[side]
+            said = self._changed.wait_for(lambda: self.count(side, pattern) >= times, _WAIT_SECONDS)
+            assert said, self._said[side]
 
-    def count(self, side: Side, words: bytes) -> int:
-        """How often a side has said this."""
+    def count(self, side: Side, pattern: bytes) -> int:
+        """How often a side has said what matches a pattern."""
         with self._changed:
-            return self._said[side].count(words)
+            return len(re.findall(pattern, self._said[side]))
 
     def close(self) -> None:
         """End everything."""
@@ -105,13 +107,13 @@ class CuttingProxy:
                 passed, is_last = self._hear(side, chunk)
                 target.sendall(passed)
                 if is_last:
-                    self.cut()
+                    break
         for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
     def _hear(self, side: Side, chunk: bytes) -> tuple[bytes, bool]:
-        """What of a chunk is passed on, and whether all is cut behind it."""
+        """What of a chunk is passed on, and whether the connection is cut behind it."""
         with self._changed:
             self._said[side] += chunk
             self._changed.notify_all()

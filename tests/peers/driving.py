@@ -36,6 +36,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=False):
         error: a JSON-RPC error code instead of all that.
         about: a part of the question's message, where several questions are open.
         wait: the name under which the answer is held back until `Driver.release`.
+        times: how often a model passes it on, at once.
     """
 
     action: str | None = None
@@ -43,10 +44,11 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=False):
     error: int | msgspec.UnsetType = msgspec.UNSET
     about: str = ""
     wait: str = ""
+    times: int = 1
 
 
-def accept(content: Any = msgspec.UNSET, *, about: str = "", wait: str = "") -> Answer:
-    return Answer("accept", content, about=about, wait=wait)
+def accept(content: Any = msgspec.UNSET, *, about: str = "", wait: str = "", times: int = 1) -> Answer:
+    return Answer("accept", content, about=about, wait=wait, times=times)
 
 
 def fails(code: int) -> Answer:
@@ -58,6 +60,8 @@ DECLINE = Answer("decline")
 CANCEL = Answer("cancel")
 TICKED = accept({"confirm": True})
 UNTICKED = accept({"confirm": False})
+UNFIT = [accept(content) for content in ({"confirm": "true"}, {"confirm": None}, {"other": True}, {}, None)]
+"""Answers that do not fit a box to tick."""
 
 
 class Call(NamedTuple):
@@ -76,11 +80,21 @@ HISTORY = call("history")
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a call: its result as on the wire or its error, the questions seen, the answers refused."""
+    """What came of a call.
+
+    Args:
+        name: of the tool.
+        questions: each with `message`, `requestedSchema`, and `by`: form or chat.
+        refusals: what a model was told of answers that do not fit.
+        again: the results of an answer that a model passed on more than once.
+        result: as on the wire.
+        error: `code`, `message` and `data`, or what the SDK raised as `message`.
+    """
 
     name: str
     questions: list[Json]
     refusals: list[str]
+    again: list[Json]
     result: Json | None
     error: Json | None
 
@@ -113,6 +127,10 @@ class Outcome(msgspec.Struct, frozen=True):
     def messages(self) -> list[str]:
         return [question["message"] for question in self.questions]
 
+    @property
+    def asked_by(self) -> list[str]:
+        return [question["by"] for question in self.questions]
+
 
 class Report(msgspec.Struct, frozen=True):
     """All that a driver saw."""
@@ -139,11 +157,17 @@ class Driver:
     def __init__(self, process: "subprocess.Popen[str]", complaints: Any) -> None:
         self._process = process
         self._complaints = complaints
+        self.is_abandoned = False
 
     def asked(self) -> Json:
         """Wait until the next question is shown: its `message`, and its `elicitId` where the chat asks."""
         shown: Json = self._read("asked")
         return shown
+
+    def ended(self) -> Json:
+        """Wait until the next call is over: its `name` and `arguments`."""
+        over: Json = self._read("ended")
+        return over
 
     def release(self, wait: str) -> None:
         """Let an answer go out."""
@@ -157,6 +181,12 @@ class Driver:
         assert report.errors == []
         return report
 
+    def abandon(self) -> None:
+        """Let it go down with its calls, as a host does that is closed."""
+        self.is_abandoned = True
+        self._process.kill()
+        self._process.wait()
+
     def _read(self, kind: str) -> Any:
         assert self._process.stdout is not None
         for line in self._process.stdout:
@@ -169,22 +199,26 @@ class Driver:
 
 
 @contextmanager
-def driver(peer: Peer, url: str, *steps: Call | tuple[Call, ...], expects: tuple[str, ...] = ()) -> Iterator[Driver]:
+def driver(
+    peer: Peer, url: str, *steps: Call | tuple[Call, ...], expects: tuple[str, ...] = (), call_seconds: float = 20
+) -> Iterator[Driver]:
     """Start a driver.
 
     Args:
         peer: who is driven.
         url: the server.
-        steps: calls to make one after the other; those in a tuple at once.
+        steps: calls to make one after the other; those of a plain tuple at once.
         expects: notifications to wait for at the end.
+        call_seconds: how long a call may take, its questions included; then its error says `TimeoutError`.
     """
-    planned = [step if isinstance(step, Call) else list(step) for step in steps]
+    at_once = [(step,) if isinstance(step, Call) else step for step in steps]
     plan = {
         "url": url,
         "mode": peer.mode,
         "can_be_asked": peer.can_be_asked,
-        "steps": [[one._asdict() for one in ([step] if isinstance(step, Call) else step)] for step in planned],
+        "steps": [[each._asdict() for each in step] for step in at_once],
         "expected_notifications": expects,
+        "call_seconds": call_seconds,
     }
     command = [str(environment(peer.name)), str(_DRIVERS / f"{peer.name}_client.py")]
     with tempfile.TemporaryFile("w+") as complaints:
@@ -195,7 +229,7 @@ def driver(peer: Peer, url: str, *steps: Call | tuple[Call, ...], expects: tuple
             driver = Driver(process, complaints)
             driver.release(msgspec.json.encode(plan).decode())
             yield driver
-            assert process.wait(_EXIT_SECONDS) == 0
+            assert driver.is_abandoned or process.wait(_EXIT_SECONDS) == 0
         finally:
             process.kill()
             with suppress(BrokenPipeError):

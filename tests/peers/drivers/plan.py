@@ -2,7 +2,8 @@
 
 A driver runs inside the environment of its peer, so this knows neither `bridge` nor `tests`. The first line of stdin
 is the plan; each later one is the name of an answer that may go out now. Each line of stdout is one JSON object:
-`{"asked": …}` whenever a question is shown, at the end `{"report": …}`. `tests/peers/driving.py` is the other side.
+`{"asked": …}` whenever a question is shown, `{"ended": …}` when a call is over, at the end `{"report": …}`.
+`tests/peers/driving.py` is the other side.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ class Plan:
         self.report: Json = {"tools": [], "calls": [], "notifications": [], "tools_afterwards": [], "errors": []}
         self._steps: list[list[Json]] = plan["steps"]
         self._expected: list[str] = plan["expected_notifications"]
+        self._call_seconds: float = plan["call_seconds"]
         self._told = told
         self._open: list[_Call] = []
         self._may_go: dict[str, asyncio.Event] = {}
@@ -61,7 +63,8 @@ class Plan:
         """Be the user: what is planned for this question, once it may go out. Either `action` or `error` is in it."""
         for call in self._open:
             if call.answers and call.answers[0]["about"] in message:
-                call.report["questions"].append({"message": message, "requestedSchema": schema})
+                by = "form" if elicit_id is None else "chat"
+                call.report["questions"].append({"message": message, "requestedSchema": schema, "by": by})
                 answer = call.answers.pop(0)
                 may_go = self._may_go.setdefault(answer["wait"], asyncio.Event()) if answer["wait"] else None
                 say({"asked": {"message": message, "elicitId": elicit_id}})
@@ -83,21 +86,25 @@ class Plan:
         error_of: Callable[[Exception], Json],
     ) -> None:
         try:
-            result = await call_tool(call.name, call.arguments)
-            pending = _pending(result)
-            while pending is not None:
-                result = await self._pass_on(call, pending, call_tool)
-                pending = _pending(result) or (pending if call.was_refused(result) else None)
+            async with asyncio.timeout(self._call_seconds):
+                result = await call_tool(call.name, call.arguments)
+                pending = _pending(result)
+                while pending is not None:
+                    result = await self._pass_on(call, pending, call_tool)
+                    pending = _pending(result) or (pending if call.was_refused(result) else None)
         except Exception as error:
             call.report["error"] = error_of(error)
         else:
             call.report["result"] = result
+        say({"ended": {"name": call.name, "arguments": call.arguments}})
 
     async def _pass_on(self, call: "_Call", pending: Json, call_tool: Callable[[str, Json], Awaitable[Json]]) -> Json:
         """Be the model: ask in the chat, and call the fallback tool."""
         answer = await self.answer(pending["message"], pending["schema"], pending["elicitId"])
-        arguments = {key: answer[key] for key in ("action", "content") if key in answer}
-        result = await call_tool(FALLBACK_TOOL, {"elicitId": pending["elicitId"], **arguments})
+        given = {key: answer[key] for key in ("action", "content") if key in answer}
+        arguments = {"elicitId": pending["elicitId"], **given}
+        result, *again = await asyncio.gather(*[call_tool(FALLBACK_TOOL, arguments)] * answer["times"])
+        call.report["again"] += again
         if not result.get("isError"):
             # The SDK checks results against the schema of the tool it called; a model's host, of the one that asked.
             schema = next(tool.get("outputSchema") for tool in self.report["tools"] if tool["name"] == call.name)
@@ -116,7 +123,14 @@ class _Call:
         self.name: str = planned["name"]
         self.arguments: Json = planned["arguments"]
         self.answers: list[Json] = planned["answers"]
-        self.report: Json = {"name": self.name, "questions": [], "refusals": [], "result": None, "error": None}
+        self.report: Json = {
+            "name": self.name,
+            "questions": [],
+            "refusals": [],
+            "again": [],
+            "result": None,
+            "error": None,
+        }
 
     def was_refused(self, result: Json) -> bool:
         """Whether an answer was invalid and another one is planned."""
