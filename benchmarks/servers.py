@@ -17,6 +17,8 @@ import msgspec
 import uvicorn
 from pydantic import BaseModel
 
+from bridge.transports.uvicorn import settings
+
 __all__ = ["SERVERS", "main"]
 
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
@@ -145,15 +147,11 @@ def main(name: str, *flags: str) -> None:
     listener.bind(("127.0.0.1", 0))
     listener.listen(256)
     print(listener.getsockname()[1], flush=True)
-    config = uvicorn.Config(
-        app,
-        http="httptools",
-        loop="uvloop",
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=3600,
-    )
+    options = {"loop": "uvloop", "log_level": "error", "access_log": False, "server_header": False}
+    if name == "bridge":
+        config = settings(app, **options, timeout_keep_alive=3600)  # type: ignore[arg-type]
+    else:
+        config = uvicorn.Config(app, http="httptools", **options, timeout_keep_alive=3600)  # type: ignore[arg-type]
     uvicorn.Server(config).run(sockets=[listener])
 
 

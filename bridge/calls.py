@@ -6,7 +6,6 @@ loop goes on, or says how the request ends.
 """
 
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -152,14 +151,14 @@ class Calls:
             input_responses: the raw answers of a modern retry.
             answered: the questions whose answers are new.
         """
-        known = Stored(secrets.token_urlsafe(18), 0, Journal()) if stored is None else stored
+        known = Stored("", 0, Journal()) if stored is None else stored
         call = Call(
             known.call_id,
             request,
             client.profile,
             known.journal,
             outlet,
-            choose(client.profile, "form", client.unable, self._client_rules).route,
+            lambda: choose(client.profile, "form", client.unable, self._client_rules).route,
             self._rules,
             input_responses or {},
             frozenset(question.path for question in answered),

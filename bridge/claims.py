@@ -69,10 +69,10 @@ class _Claim(msgspec.Struct, frozen=True, array_like=True):
 class Execution:
     """A claimed round that this process runs, or waits for, with everybody who wants its ending."""
 
-    def __init__(self, answers: str) -> None:
+    def __init__(self, answers: str, scope: anyio.CancelScope) -> None:
         self.answers = answers
         self.waiters = 1
-        self.scope = anyio.CancelScope()
+        self.scope = scope
         self.over = anyio.Event()
         self.ending: Ending | Released | AlreadyAnswered | Interrupted = Interrupted()
 
@@ -126,7 +126,7 @@ class Claims:
             await running.over.wait()
             if not (repeatable and isinstance(running.ending, Interrupted)):
                 return running.ending
-        execution = self._running[round_id] = Execution(answers)
+        execution = self._running[round_id] = Execution(answers, self._node.new_scope())
         joined(execution, False)
         try:
             with execution.scope:
@@ -170,6 +170,7 @@ class Claims:
     async def _take(self, round_id: str, answers: str, ttl_seconds: float, replaced: int) -> bool:
         """Claim a round where there is no claim, or in place of one; nobody is left to wonder who has it."""
         mine = encode(_Claim(answers, self._node.id, "running"))
+        version: int | None = None
         with anyio.CancelScope(shield=True):
             version = await self._store.put(f"claim/{round_id}", mine, ttl_seconds=ttl_seconds, if_version=replaced)
         try:

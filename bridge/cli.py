@@ -61,20 +61,23 @@ def demo(
         level=log_level.upper(), format="%(message)s", handlers=[RichHandler(console=_err, show_path=False)]
     )
     try:
+        from bridge.demo.app import HelpDeskApp
         from bridge.demo.helpdesk import make
+        from bridge.transports.uvicorn import serve
 
         keys = None if key_file is None else load_keys(key_file)
-        bridge = make(store=store, keys=keys)
+        base_url = f"http://{host}:{port}"
+        bridge = make(store=store, keys=keys, base_url=base_url)
         if key_file is None:
             _err.print(
                 "No --key-file: a random key seals open questions. After a restart, or in a second process, "
                 "modern clients have to call again."
             )
-        url = f"http://{host}:{port}/mcp"
+        url = f"{base_url}/mcp"
         _out.print(f"[bold]The help desk serves[/bold] {url}\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")
         _out.print(_curl(url), markup=False)
-        bridge.run(host, port)
+        serve(HelpDeskApp(bridge), host, port)
     except BridgeError as error:
         _err.print(f"[red]error:[/red] {error}")
         raise typer.Exit(1) from None

@@ -49,6 +49,8 @@ class Node:
         self._tasks: TaskGroup | None = None
         self._young: dict[Watched, None] = {}
         self._stirred: anyio.Event | None = None
+        self.new_scope: Callable[[], anyio.CancelScope] = anyio.CancelScope
+        """Makes a cancel scope; once the node runs, without looking up each time which event loop there is."""
         self.closing = anyio.Event()
         """Set when the node begins to shut down: streams end, so that their clients go elsewhere."""
 
@@ -63,6 +65,7 @@ class Node:
             self._ready = asyncio.Event()
             self.closing = anyio.Event()
             self.id = secrets.token_hex(8)
+            self.new_scope = type(anyio.CancelScope())
             # The one bare task: nobody above could own a task group that has to outlive this request.
             self._host = asyncio.create_task(self._serve(self._ready), name=f"bridge node {self.id}")
         ready, host = self._ready, self._host

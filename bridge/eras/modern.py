@@ -14,7 +14,7 @@ from bridge.claims import Ending, InputRequired, Released
 from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
 from bridge.eras.outlet import CallOutlet, progress_token
 from bridge.protocol.clients import ClientProfile, Principal
-from bridge.protocol.inbound import Accepted, check_parameter_headers, parameter_headers
+from bridge.protocol.inbound import Accepted, check_parameter_headers
 from bridge.protocol.messages import (
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
@@ -86,7 +86,6 @@ class ModernEra:
         self._options = options
         self._catalog = Catalog(upstream, options.page_size)
         self._ttl_ms = int(options.list_ttl_seconds * 1000)
-        self._headers: dict[str, tuple[Json, tuple[tuple[tuple[str, ...], str], ...]]] = {}
 
     async def handle(
         self, accepted: Accepted, principal: Principal, exchange: Exchange, headers: Mapping[bytes, bytes] | None
@@ -104,7 +103,11 @@ class ModernEra:
         """
         request = accepted.request
         visitor = _Visitor(ClientProfile(MODERN, accepted.capabilities, accepted.info, principal))
-        ending = await self._answer(_Asker(accepted, visitor, exchange, headers))
+        asker = _Asker(accepted, visitor, exchange, headers)
+        if request.method in CALLS:
+            ending = await self._call(asker, request.method)
+        else:
+            ending = await self._answer(asker)
         if isinstance(ending, Failed):
             return error_message(request.id, ending.code, ending.message, ending.data)
         kind = "input_required" if isinstance(ending, InputRequired) else "complete"
@@ -112,8 +115,6 @@ class ModernEra:
 
     async def _answer(self, asker: _Asker) -> Ending:
         method = asker.accepted.request.method
-        if method in CALLS:
-            return await self._call(asker, method)
         if method in LISTS:
             return await self._list(asker, method)
         if method == "server/discover":
@@ -146,8 +147,8 @@ class ModernEra:
         if isinstance(request, Failed):
             return request
         if asker.headers is not None and method == "tools/call":
-            mismatch = await self._mismatch(request, asker.headers)
-            if mismatch is not None:
+            annotated = self._upstream.parameter_headers(request.target)
+            if annotated and (mismatch := check_parameter_headers(annotated, request.arguments, asker.headers)):
                 return Failed(HEADER_MISMATCH, f"Header mismatch: {mismatch}")
         if request.target == FALLBACK_TOOL_NAME and self._is_by_chat(asker.visitor):
             return await self._pass_on(asker, request)
@@ -203,14 +204,3 @@ class ModernEra:
         return sees_fallback(visitor.profile, rules=rules) and (
             choose(visitor.profile, "form", rules=rules).route is RouteName.CHAT
         )
-
-    async def _mismatch(self, request: CallRequest, headers: Mapping[bytes, bytes]) -> str | None:
-        """What is wrong with the `Mcp-Param-*` headers of a call, or None."""
-        definition = await self._upstream.tool(request.target)
-        if definition is None:
-            return None
-        known = self._headers.get(request.target)
-        schema = definition["inputSchema"]
-        if known is None or known[0] is not schema:
-            known = self._headers[request.target] = (schema, parameter_headers(schema))
-        return check_parameter_headers(known[1], request.arguments, headers) if known[1] else None

@@ -8,7 +8,8 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -36,6 +37,7 @@ __all__ = [
     "META_SERVER_INFO",
     "META_VERSION",
     "Accepted",
+    "ParameterHeaders",
     "Rejected",
     "check_modern",
     "check_parameter_headers",
@@ -173,6 +175,7 @@ def _name_mismatch(request: Request, headers: Mapping[bytes, bytes]) -> str | No
     return None
 
 
+@lru_cache(maxsize=1024)
 def _header_text(value: bytes) -> str | None:
     """Read a header value, Base64 sentinel decoded; None where it holds what no such value may."""
     text = value.decode("latin-1").strip(" \t")
@@ -187,7 +190,11 @@ def _header_text(value: bytes) -> str | None:
         return None
 
 
-def parameter_headers(schema: Json) -> tuple[tuple[tuple[str, ...], str], ...]:
+ParameterHeaders: TypeAlias = tuple[tuple[tuple[str, ...], str], ...]
+"""Paths of property names, each with the name in its `x-mcp-header`."""
+
+
+def parameter_headers(schema: Json) -> ParameterHeaders:
     """Find the parameters of a tool that travel in headers too.
 
     Args:
@@ -223,9 +230,7 @@ def _annotated(schema: Json, path: tuple[str, ...]) -> Iterator[tuple[tuple[str,
         yield from _annotated(value, here)
 
 
-def check_parameter_headers(
-    annotated: tuple[tuple[tuple[str, ...], str], ...], arguments: Json, headers: Mapping[bytes, bytes]
-) -> str | None:
+def check_parameter_headers(annotated: ParameterHeaders, arguments: Json, headers: Mapping[bytes, bytes]) -> str | None:
     """Compare `Mcp-Param-*` headers with the arguments; return what does not match, or None."""
     for path, name in annotated:
         value: object = arguments

@@ -5,7 +5,7 @@ message is decoded at once, so that of duplicate keys there is one reading, and 
 """
 
 import re
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -95,6 +95,13 @@ class Invalid(msgspec.Struct, frozen=True):
 Message: TypeAlias = Request | Notification | Response | Invalid
 
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+class _SoundRequest(Request, frozen=True):
+    jsonrpc: Literal["2.0"]
+
+
+_request_decoder: Final = msgspec.json.Decoder(_SoundRequest)
 _decoder: Final = msgspec.json.Decoder()
 _encoder: Final = msgspec.json.Encoder()
 _canonical_encoder: Final = msgspec.json.Encoder(order="deterministic")
@@ -124,6 +131,11 @@ def decode(data: bytes) -> Message | list[Message]:
         raise ProtocolError(PARSE_ERROR, f"Parse error: the message is larger than {MAX_BODY_BYTES} bytes")
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _depth(data) > MAX_DEPTH:
         raise ProtocolError(PARSE_ERROR, f"Parse error: JSON nested deeper than {MAX_DEPTH} levels")
+    try:
+        # Nearly every message is a sound request, which needs no second look.
+        return _request_decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
     try:
         value = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

@@ -78,7 +78,7 @@ class Chat:
         definition = await self._upstream.tool(call.request.target)
         if self._rules.consent == "deny" and _changes_something(definition):
             return Finished(error_result(_denied(call.request.target), "ELICITATION_NOT_SUPPORTED"))
-        stored = Stored(call.id, current.number, call.journal)
+        stored = Stored(call.named(), current.number, call.journal)
         try:
             waiting = await self._pending.add(client, call.request, stored, questions)
         except TooManyPending as full:

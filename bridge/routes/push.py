@@ -258,7 +258,7 @@ class Push:
     async def _park(
         self, current: Round, session: Session, question: Question, question_id: str, position: int
     ) -> _Parked:
-        stored = Stored(current.call.id, current.number - 1, current.call.journal)
+        stored = Stored(current.call.named(), current.number - 1, current.call.journal)
         parked = Parked(stored, question, question_id, position)
         key = _parked_key(session, current.call.request)
         await self._store.put(key, msgspec.json.encode(parked), ttl_seconds=self._limits.late_seconds)

@@ -73,7 +73,7 @@ class Exchange:
         self._lock: anyio.Lock | None = None
         self._companion: anyio.CancelScope | None = None
         self._companion_over: anyio.Event | None = None
-        self.scope = anyio.CancelScope()
+        self.scope = node.new_scope()
         self.on_gone: Callable[[], None] = self.cancel
         self.on_delivered: Callable[[], Awaitable[None]] | None = None
         self.on_closing: Callable[[], None] = lambda: None

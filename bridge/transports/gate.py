@@ -1,6 +1,7 @@
 """What is refused before a message is read: by host, origin, media type, size. Pure, but for reading the body."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -93,7 +94,11 @@ def _without_port(host: str) -> str:
 
 def accepts(headers: Headers) -> Accepts:
     """Read `Accept`; where it is missing, everything is taken."""
-    value = headers.get(b"accept")
+    return _accepts(headers.get(b"accept"))
+
+
+@lru_cache(maxsize=256)
+def _accepts(value: bytes | None) -> Accepts:
     if value is None or b"*/*" in value:
         return _BOTH
     lowered = value.lower()

@@ -1,21 +1,72 @@
-"""Serving with uvicorn, whose shutdown waits for open connections: so our streams end first."""
+"""Serving with uvicorn: one write for a whole reply, and streams that end before it waits for connections to close."""
 
+import asyncio
 import socket
-from typing import Protocol
+from typing import Any, Protocol
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["Drainable", "serve"]
+__all__ = ["Drainable", "serve", "settings"]
 
 _GRACE_SECONDS = 10
+_HEAD = tuple(b"HTTP/1.1 %d" % digit for digit in (2, 3, 4, 5))  # not 100 Continue
 
 
 class Drainable(Protocol):
-    """An app that can end its streams."""
+    """An ASGI app that can end its streams."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """See ASGI."""
+        ...
 
     async def drain(self) -> None:
         """End streams, so that their clients go elsewhere."""
         ...
+
+
+class _Corked:
+    """A transport that holds a reply's head back until its body follows: one system call instead of two.
+
+    The second one takes a sixth of the time of a short call. Every reply of the bridge has a body right after its head;
+    one that has none is written when it is complete.
+    """
+
+    __slots__ = ("_held", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._held = b""
+
+    def write(self, data: bytes) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self._transport.write(held + data)
+        elif data.startswith(_HEAD) and data.endswith(b"\r\n\r\n"):
+            self._held = data
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        if self._held:
+            self.write(b"")
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class _HttpProtocol(HttpToolsProtocol):
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._corked = _Corked(transport)
+        super().connection_made(self._corked)  # type: ignore[arg-type]
+
+    def on_response_complete(self) -> None:
+        self._corked.flush()
+        super().on_response_complete()
 
 
 class _Server(uvicorn.Server):
@@ -28,15 +79,19 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def settings(app: Drainable, **options: Any) -> uvicorn.Config:
+    """How uvicorn serves a bridge; `options` are uvicorn's own, over these."""
+    defaults: dict[str, Any] = {
+        "http": _HttpProtocol,
+        "loop": "uvloop",
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": _GRACE_SECONDS,
+    }
+    return uvicorn.Config(app, **{**defaults, **options})
+
+
 def serve(app: Drainable, host: str, port: int) -> None:
     """Serve an app until a signal ends it."""
-    config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
-        host=host,
-        port=port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-    )
-    _Server(config, app).run()
+    _Server(settings(app, host=host, port=port), app).run()

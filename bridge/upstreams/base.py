@@ -5,6 +5,8 @@ get answered. Where going on means resuming a call that is still there, it hands
 call is run again from the top with the answers in its journal.
 """
 
+import secrets
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -14,6 +16,7 @@ from bridge.asking.journal import Journal
 from bridge.asking.question import Question, Reply
 from bridge.asking.routes import RouteName
 from bridge.protocol.clients import ClientProfile
+from bridge.protocol.inbound import ParameterHeaders
 from bridge.protocol.messages import Json
 
 __all__ = [
@@ -127,12 +130,12 @@ class Call(msgspec.Struct):
     """One call under way: what was called, by whom, with what is known so far.
 
     Args:
-        id: names the call over all its runs.
+        id: names the call over all its runs; empty until it first needs a name: see `named`.
         request: what was called.
         client: who called.
         journal: what is known so far.
         outlet: where progress and logs go.
-        route: the way that a form would take to this client.
+        route: finds the way that a form would take to this client.
         rules: how the call may ask.
         input_responses: the raw answers of this round, untrusted.
         fresh: the paths of the questions whose answers are new in this run.
@@ -143,10 +146,16 @@ class Call(msgspec.Struct):
     client: ClientProfile
     journal: Journal
     outlet: Outlet
-    route: RouteName
+    route: Callable[[], RouteName]
     rules: AskingRules = AskingRules()
     input_responses: Json = {}
     fresh: frozenset[str] = frozenset()
+
+    def named(self) -> str:
+        """The call's id: at least 128 random bits, made when it is first asked for."""
+        if not self.id:
+            self.id = secrets.token_urlsafe(18)
+        return self.id
 
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources", "resourceTemplates"]
@@ -167,6 +176,10 @@ class Upstream(Protocol):
 
     async def tool(self, name: str) -> Json | None:
         """The definition of one tool, or None."""
+        ...
+
+    def parameter_headers(self, tool: str) -> ParameterHeaders:
+        """The parameters of a tool that travel in HTTP headers too."""
         ...
 
     def policy(self, tool: str) -> Policy:

@@ -73,7 +73,7 @@ class Context:
         self._call = call
         self._replay = Replay(call.journal)
         self._steps_under_way = 0
-        self._settled = anyio.Event()
+        self._settled: anyio.Event | None = None
         self._invalid: InvalidReply | None = None
         _asked_before.set(ROOT)
 
@@ -85,7 +85,7 @@ class Context:
     @property
     def route(self) -> RouteName:
         """The way that a question in a form takes to this client's user."""
-        return self._call.route
+        return self._call.route()
 
     @property
     def input_responses(self) -> Json:
@@ -312,7 +312,7 @@ class Context:
                 self._replay.record_step(name, plain)
         finally:
             self._steps_under_way -= 1
-            if not self._steps_under_way:
+            if not self._steps_under_way and self._settled is not None:
                 self._settled.set()
         return plain  # type: ignore[no-any-return]
 
@@ -381,7 +381,7 @@ class Context:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise QuestionError(f"elicit_url needs an absolute http or https URL, not {url!r}")
-        named = elicitation_id or digest([self._call.id, message, url])
+        named = elicitation_id or digest([self._call.named(), message, url])
         asked = Asked(digest=digest(url), mode="url", message=message, url=url, elicitation_id=named)
         return _Read(asked, lambda content: None)
 

@@ -10,7 +10,7 @@ import msgspec
 
 from bridge.asking.fallback import FALLBACK_TOOL_NAME
 from bridge.errors import ConfigurationError, ToolError
-from bridge.protocol.inbound import parameter_headers
+from bridge.protocol.inbound import ParameterHeaders, parameter_headers
 from bridge.protocol.messages import INVALID_PARAMS, Json
 from bridge.upstreams.base import AskingRules, Call, Failed, Finished, Kind, Outcome, Policy
 from bridge.upstreams.context import Context
@@ -43,6 +43,7 @@ class _Entry(msgspec.Struct, frozen=True):
     function: Function
     rules: AskingRules | None = None
     policy: Policy = Policy()
+    headers: ParameterHeaders = ()
 
 
 class _Template(msgspec.Struct, frozen=True):
@@ -91,6 +92,11 @@ class Functions:
         entry = self._tools.get(name)
         return None if entry is None else entry.definition
 
+    def parameter_headers(self, tool: str) -> ParameterHeaders:
+        """See `Upstream`."""
+        entry = self._tools.get(tool)
+        return () if entry is None else entry.headers
+
     def policy(self, tool: str) -> Policy:
         """See `Upstream`."""
         entry = self._tools.get(tool)
@@ -114,7 +120,7 @@ class Functions:
         if about.get("annotations"):
             definition["annotations"] = dict(about["annotations"])
         try:
-            parameter_headers(signature.input_schema)
+            headers = parameter_headers(signature.input_schema)
         except ValueError as error:
             raise ConfigurationError(f"{name}: {error}") from None
 
@@ -125,7 +131,7 @@ class Functions:
             return Finished(error_result(error.message, error.code))
 
         entry = Function(f"tool {name}", function, signature, finish, fail)
-        self._tools[name] = _Entry(definition, entry, rules, policy)
+        self._tools[name] = _Entry(definition, entry, rules, policy, headers)
         return function
 
     def add_prompt(self, function: _Function, about: Json) -> _Function:
@@ -171,13 +177,10 @@ class Functions:
 
     async def run(self, call: Call) -> Outcome:
         """See `Upstream`."""
-        if call.request.method == "tools/call":
-            return await self._run_tool(call)
         if call.request.method == "prompts/get":
             return await self._run_prompt(call)
-        return await self._run_resource(call)
-
-    async def _run_tool(self, call: Call) -> Outcome:
+        if call.request.method == "resources/read":
+            return await self._run_resource(call)
         name = call.request.target
         entry = self._tools.get(name)
         if entry is None:
@@ -186,7 +189,7 @@ class Functions:
             bound = entry.function.signature.bind(call.request.arguments)
         except ArgumentsError as error:
             return Finished(error_result(f"The arguments of {name} are not valid:\n{error}", "INVALID_INPUT"))
-        return await self._runner.run(entry.function, bound, _context(call, entry))
+        return await self._runner.run(entry.function, bound, _ruled(call, entry))
 
     async def _run_prompt(self, call: Call) -> Outcome:
         name = call.request.target
@@ -197,7 +200,7 @@ class Functions:
             bound = entry.function.signature.bind(call.request.arguments)
         except ArgumentsError as error:
             return Failed(INVALID_PARAMS, f"The arguments of {name} are not valid:\n{error}")
-        return await self._runner.run(entry.function, bound, _context(call, entry))
+        return await self._runner.run(entry.function, bound, _ruled(call, entry))
 
     async def _run_resource(self, call: Call) -> Outcome:
         uri = call.request.target
@@ -214,7 +217,7 @@ class Functions:
             bound = entry.function.signature.bind(variables)
         except ArgumentsError as error:
             return Failed(INVALID_PARAMS, f"Resource not found: {uri}: {error}", {"uri": uri})
-        outcome = await self._runner.run(entry.function, bound, _context(call, entry))
+        outcome = await self._runner.run(entry.function, bound, _ruled(call, entry))
         if not isinstance(outcome, Finished):
             return outcome
         return Finished(resource_result(outcome.result, uri, entry.definition.get("mimeType")))
@@ -239,11 +242,11 @@ class Functions:
         return Finished({"completion": {"values": shown, "total": len(values), "hasMore": len(shown) < len(values)}})
 
 
-def _context(call: Call, entry: _Entry) -> Context:
-    """The context of a run. What the tool decides of asking goes before what the bridge does."""
-    if entry.rules is not None:
+def _ruled(call: Call, entry: _Entry) -> Call:
+    """The call with what the tool decides of asking, which goes before what the bridge does."""
+    if entry.rules is not None and entry.function.signature.context_name is not None:
         call.rules = msgspec.structs.replace(entry.rules, elicitation=call.rules.elicitation)
-    return Context(call)
+    return call
 
 
 def _check_name(kind: str, name: str, taken: dict[str, _Entry]) -> None:

@@ -12,7 +12,7 @@ import anyio
 import msgspec
 
 from bridge.errors import QuestionError, ReplayError, Suspended, ToolError
-from bridge.upstreams.base import Failed, Finished, Outcome, Stopped
+from bridge.upstreams.base import Call, Failed, Finished, Outcome, Stopped
 from bridge.upstreams.context import Asking, Context
 from bridge.upstreams.signatures import Signature
 
@@ -57,17 +57,15 @@ class Runner:
         self._threads = threads
         self._limiter: anyio.CapacityLimiter | None = None
 
-    async def run(self, function: Function, bound: dict[str, Any], context: Context) -> Outcome:
+    async def run(self, function: Function, bound: dict[str, Any], call: Call) -> Outcome:
         """Run a function with its arguments, to its end or to its next question."""
         name = function.signature.context_name
-        if name is None:
-            return await self._to_its_end(function, bound)
-        bound[name] = context
-        return await self._asking(function, bound, context)
-
-    async def _to_its_end(self, function: Function, bound: Mapping[str, Any]) -> Finished | Failed:
+        if name is not None:
+            context = bound[name] = Context(call)
+            return await self._asking(function, bound, context)
         try:
-            return Finished(function.finish(await self._invoke(function.function, bound)))
+            made = function.function(**bound) if is_async(function.function) else self._in_thread(function, bound)
+            return Finished(function.finish(await made))
         except Exception as error:
             return _failure(function, error)
         except asyncio.CancelledError:
@@ -79,8 +77,8 @@ class Runner:
         """Run a function that may ask. A question without an answer counts, unless the function failed beside it."""
         outcome: Outcome | None = None
         try:
-            value = await self._invoke(function.function, bound)
-            outcome = self._returned(function, value, context)
+            made = function.function(**bound) if is_async(function.function) else self._in_thread(function, bound)
+            outcome = self._returned(function, await made, context)
         except Exception as error:
             outcome = _failure(function, error)
         except Suspended:
@@ -110,12 +108,10 @@ class Runner:
             return Stopped([value.question], acted=context._acted)
         return Finished(function.finish(value))
 
-    async def _invoke(self, function: Callable[..., Any], bound: Mapping[str, Any]) -> Any:
-        if is_async(function):
-            return await function(**bound)
+    async def _in_thread(self, function: Function, bound: Mapping[str, Any]) -> Any:
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(self._threads)
-        return await anyio.to_thread.run_sync(partial(function, **bound), limiter=self._limiter)
+        return await anyio.to_thread.run_sync(partial(function.function, **bound), limiter=self._limiter)
 
 
 def _is_wanted() -> bool:

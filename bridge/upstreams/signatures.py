@@ -5,11 +5,13 @@ Knows Python functions and JSON Schema; knows nothing of calls, clients or quest
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Final, NotRequired, get_origin, get_type_hints, is_typeddict
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model, with_config
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import TypedDict
 
 from bridge.errors import ConfigurationError
 from bridge.protocol.messages import Json
@@ -49,10 +51,13 @@ class Signature:
             raise ConfigurationError(f"{function.__qualname__}: an annotation cannot be read: {error}") from None
         parameters = inspect.signature(function).parameters
         self.context_name = next((name for name in parameters if _is(hints.get(name), context)), None)
-        self._model, self._names = _arguments_model(function, parameters, hints, self.context_name)
-        self._validate = self._model.__pydantic_validator__.validate_python
-        self.input_schema = _input_schema(self._model)
-        self._output, self.output_schema = _output(function, hints.get("return", inspect.Signature.empty))
+        taken = {name: parameter for name, parameter in parameters.items() if name != self.context_name}
+        self.input_schema = _input_schema(function, taken, hints)
+        self._defaults = _field_defaults(taken)
+        self._validate = _arguments_adapter(taken, hints).validator.validate_python
+        returned = hints.get("return", inspect.Signature.empty)
+        self._output, self.output_schema = _output(function, returned)
+        self._plain = returned if returned in (int, bool) else None
 
     def bind(self, arguments: Json) -> dict[str, Any]:
         """Turn JSON arguments into keyword arguments.
@@ -61,19 +66,21 @@ class Signature:
             ArgumentsError: arguments that do not fit.
         """
         try:
-            values = self._validate(arguments).__dict__
+            bound: dict[str, Any] = self._validate(arguments)
         except ValidationError as error:
             lines = (
                 f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors(include_url=False)
             )
             raise ArgumentsError("\n".join(lines)) from None
-        return {name: values[field] for name, field in self._names.items()}
+        return {**self._defaults, **bound} if self._defaults else bound
 
     def dump(self, value: Any) -> Any:
         """Turn what the function returned into JSON; UNSET where it has no structured result."""
         if self._output is None or isinstance(value, ToolResult):
             return msgspec.UNSET
-        return self._output.dump_python(value, mode="json", warnings="error", by_alias=True)
+        if type(value) is self._plain:
+            return value
+        return self._output.serializer.to_python(value, mode="json", warnings="error", by_alias=True)
 
 
 def _is(annotation: Any, kind: type) -> bool:
@@ -82,28 +89,41 @@ def _is(annotation: Any, kind: type) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, kind)
 
 
-def _arguments_model(
-    function: Callable[..., Any],
-    parameters: Mapping[str, inspect.Parameter],
-    hints: dict[str, Any],
-    skip: str | None,
-) -> tuple[type[BaseModel], dict[str, str]]:
-    """A model of the arguments. Its fields have names of their own, so that a parameter may have any name."""
+def _arguments_adapter(parameters: Mapping[str, inspect.Parameter], hints: dict[str, Any]) -> TypeAdapter[Any]:
+    """Validates JSON arguments into keyword arguments; what is left out, the function's own defaults fill in."""
     fields: dict[str, Any] = {}
-    names: dict[str, str] = {}
     for name, parameter in parameters.items():
-        if name == skip:
-            continue
+        annotation, default = hints.get(name, Any), parameter.default
+        if isinstance(default, FieldInfo):
+            # Its constraints count; its default is filled in by `bind`.
+            annotation = Annotated[annotation, *default.metadata] if default.metadata else annotation
+            default = parameter.empty if default.is_required() else default
+        fields[name] = annotation if default is parameter.empty else NotRequired[annotation]
+    make: Any = TypedDict
+    return TypeAdapter(with_config(ConfigDict(extra="forbid"))(make("Arguments", fields)))
+
+
+def _field_defaults(parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """The defaults of parameters that are written as `x: int = Field(3, …)`."""
+    given = {name: parameter.default for name, parameter in parameters.items()}
+    return {
+        name: field.get_default(call_default_factory=True)
+        for name, field in given.items()
+        if isinstance(field, FieldInfo) and not field.is_required()
+    }
+
+
+def _input_schema(
+    function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], hints: dict[str, Any]
+) -> Json:
+    """The schema of the arguments. Its model has field names of its own, so that a parameter may have any name."""
+    fields: dict[str, Any] = {}
+    for name, parameter in parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ConfigurationError(f"{function.__qualname__}: {parameter} cannot be filled from JSON arguments")
-        names[name] = f"p{len(fields)}"
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[names[name]] = (Annotated[hints.get(name, Any), Field(alias=name)], default)
-    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
-    return create_model(f"{function.__name__}_arguments", __config__=config, **fields), names
-
-
-def _input_schema(model: type[BaseModel]) -> Json:
+        fields[f"p{len(fields)}"] = (Annotated[hints.get(name, Any), Field(alias=name)], default)
+    model = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
     schema = model.model_json_schema(schema_generator=_Schema)
     schema.pop("title", None)
     return {"type": "object", "properties": {}, **schema}

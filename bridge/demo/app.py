@@ -1,0 +1,100 @@
+"""The help desk as an ASGI app: its bridge, and the page at which an account is connected. Needs Starlette."""
+
+from html import escape
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from bridge import Bridge
+from bridge.demo.connecting import Flow, Flows, elicitation_ids
+
+__all__ = ["HelpDeskApp"]
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    # Not `no-referrer`: under that a browser posts the form with `Origin: null`.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Help desk</title>
+<main>
+<h1>{title}</h1>
+{body}
+</main>
+</html>
+"""
+
+
+class HelpDeskApp:
+    """The bridge at `/mcp`, and its page at `/connect/<handle>`.
+
+    Looking at the page changes nothing: a link may be opened by whoever checks it for the user. Only its button does,
+    and only on the page itself: the handle cannot be guessed, and a form on another site is refused by its `Origin`.
+
+    Args:
+        bridge: the help desk, as `make` makes it.
+    """
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._flows = Flows(bridge.store)
+        self._mcp = bridge.asgi()
+        self._pages = Starlette(
+            routes=[
+                Route("/connect/{handle}", self._show, methods=["GET"]),
+                Route("/connect/{handle}", self._complete, methods=["POST"]),
+            ]
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """See ASGI."""
+        is_page = scope["type"] == "http" and scope["path"].startswith("/connect/")
+        await (self._pages if is_page else self._mcp)(scope, receive, send)
+
+    async def drain(self) -> None:
+        """End streams, so that their clients go elsewhere."""
+        await self._mcp.drain()
+
+    async def _show(self, request: Request) -> Response:
+        flow = await self._flows.find(request.path_params["handle"])
+        return _GONE if flow is None else _page(flow)
+
+    async def _complete(self, request: Request) -> Response:
+        if not _is_from_its_own_page(request):
+            return _html("Refused", "<p>This did not come from the page itself. Open the link again.</p>", 403)
+        handle = request.path_params["handle"]
+        flow = await self._flows.complete(handle)
+        if flow is None:
+            return _GONE
+        for elicitation_id in elicitation_ids(handle):
+            await self._bridge.complete_url(elicitation_id)
+        return RedirectResponse(request.url.path, 303, _HEADERS)
+
+
+def _is_from_its_own_page(request: Request) -> bool:
+    """Browsers say with each POST where it comes from."""
+    origin = urlsplit(request.headers.get("origin", ""))
+    return bool(origin.netloc) and origin.netloc == request.headers.get("host")
+
+
+def _page(flow: Flow) -> Response:
+    if flow.done:
+        return _html("Done", "<p>Go back to where you were asked: the help desk goes on there.</p>")
+    question = f"<p>Let the help desk use your {escape(flow.provider)} account?</p>"
+    return _html("Connect an account", question + '\n<form method="post"><button>Connect</button></form>')
+
+
+def _html(title: str, body: str, status: int = 200) -> Response:
+    return HTMLResponse(_PAGE.format(title=title, body=body), status, _HEADERS)
+
+
+_GONE: Final = _html("Nothing here", "<p>This link has expired, or was none. Start again where it was given.</p>", 404)
