@@ -34,7 +34,7 @@ class Exchange(Protocol):
     on_gone: Callable[[], None]
     """What to do when the client has gone: by default the request is cancelled."""
 
-    on_closing: Callable[[], None]
+    on_closing: Callable[[], None] | None
     """What to do when the node shuts down: by default the request goes on."""
 
     on_delivered: Any

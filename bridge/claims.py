@@ -33,6 +33,7 @@ RESULT_SECONDS: Final = 600.0
 """How long the ending of a round is kept for who sends the same answers again."""
 
 _MAX_RESULT_BYTES: Final = 1024 * 1024
+_SHORT_BYTES: Final = 2048
 _log = logging.getLogger("bridge.claims")
 
 
@@ -61,9 +62,12 @@ class Interrupted(msgspec.Struct, frozen=True):
 
 
 class _Claim(msgspec.Struct, frozen=True, array_like=True):
+    """Who has a round, for which answers, and how far it is. A short ending stands here, a long one in a record."""
+
     answers: str
     node: str
     state: Literal["running", "done", "interrupted"]
+    ending: Ending | None = None
 
 
 class Execution:
@@ -158,7 +162,7 @@ class Claims:
             if claim.answers != answers:
                 return AlreadyAnswered()
             if claim.state == "done":
-                return await self.ending(round_id) or AlreadyAnswered()
+                return claim.ending or await self._long_ending(round_id) or AlreadyAnswered()
             if claim.state == "running" and claim.node != self._node.id and await self._node.is_alive(claim.node):
                 await over.next(LEASE_SECONDS)
                 continue
@@ -198,7 +202,10 @@ class Claims:
             _log.error("the ending of round %s cannot be sent: %s", round_id, error)
             ending = Failed(INTERNAL_ERROR, "The result cannot be sent; its details are in the server's log")
             value = encode(ending)
-        await self._settle(round_id, _Claim(answers, self._node.id, "done"), value, ttl_seconds)
+        if len(value) <= _SHORT_BYTES:
+            await self._settle(round_id, _Claim(answers, self._node.id, "done", ending), None, ttl_seconds)
+        else:
+            await self._settle(round_id, _Claim(answers, self._node.id, "done"), value, ttl_seconds)
         return ending
 
     async def _settle(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
@@ -233,6 +240,13 @@ class Claims:
 
     async def ending(self, round_id: str) -> Ending | None:
         """How a round that is over ended, for who waited for it elsewhere; None where that is not kept."""
+        record = await self._store.get(f"claim/{round_id}")
+        claim = None if record is None else _claim_decoder.decode(record.value)
+        if claim is None or claim.state != "done":
+            return None
+        return claim.ending or await self._long_ending(round_id)
+
+    async def _long_ending(self, round_id: str) -> Ending | None:
         record = await self._store.get(f"result/{round_id}")
         return None if record is None else _ending_decoder.decode(record.value)
 

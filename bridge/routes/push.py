@@ -236,7 +236,7 @@ class Push:
                 await current.exchange.send(notification("notifications/cancelled", reason))
             return entry
         finally:
-            current.exchange.on_closing = lambda: None
+            current.exchange.on_closing = None
             if not parked:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(_CLEANUP_SECONDS):
                     await self._sessions.forget_answer(session, question_id)

@@ -1,5 +1,6 @@
 """`Context`: what a native function is handed to ask, to record, to report. It knows no route and no revision."""
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -304,10 +305,10 @@ class Context:
             return recorded
         self._steps_under_way += 1
         try:
-            with anyio.CancelScope(shield=True):
-                result = fn()
-                if inspect.isawaitable(result):
-                    result = await result
+            result = fn()
+            if inspect.isawaitable(result):
+                plain = await self._finish_step(name, result)
+            else:
                 plain = _as_json(name, result)
                 self._replay.record_step(name, plain)
         finally:
@@ -315,6 +316,21 @@ class Context:
             if not self._steps_under_way and self._settled is not None:
                 self._settled.set()
         return plain  # type: ignore[no-any-return]
+
+    async def _finish_step(self, name: str, under_way: Awaitable[Any]) -> Any:
+        """Let a step come to its end and record it, whoever cancels the call meanwhile; only then be cancelled."""
+        task, cancelled = asyncio.ensure_future(under_way), False
+        with anyio.CancelScope(shield=True):
+            while not task.done():
+                try:
+                    await asyncio.wait([task])
+                except asyncio.CancelledError:
+                    cancelled = True
+        plain = _as_json(name, task.result())
+        self._replay.record_step(name, plain)
+        if cancelled:
+            raise asyncio.CancelledError
+        return plain
 
     def step_sync(self, name: str, fn: Callable[[], Result]) -> Result:
         """`step` for a tool that is a plain function."""
