@@ -4,6 +4,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import Any, Literal, TypeVar, Unpack, overload
 from weakref import WeakSet
 
@@ -38,6 +39,9 @@ from bridge.sessions import SessionLimits, Sessions, complete_page
 from bridge.stores import MemoryStore, Store, open_store
 from bridge.transports.exchange import RETRY_AFTER, send_json
 from bridge.transports.http import HttpTransport
+from bridge.transports.parts import Parts
+from bridge.transports.pipes import take_streams
+from bridge.transports.stdio import StdioTransport
 from bridge.upstreams.base import AskingRules, Policy
 from bridge.upstreams.functions import Functions, ToolAnnotations
 
@@ -294,21 +298,40 @@ class Bridge:
         self._apps.add(app)
         return app
 
-    def run(self, host: str = "127.0.0.1", port: int = 8000) -> None:
+    def run(self, host: str = "127.0.0.1", port: int = 8000, *, no_auth: bool = False) -> None:
         """Serve over HTTP until a signal ends it.
 
         Args:
             host: the address to bind.
             port: the TCP port.
+            no_auth: that everybody who reaches an address beyond loopback may call the tools.
 
         Raises:
+            ConfigurationError: an address beyond loopback, without authentication, and without `no_auth`.
             MissingExtraError: uvicorn is not installed.
         """
+        check_exposure(host, self.options, no_auth=no_auth)
         try:
             from bridge.transports.uvicorn import serve
         except ImportError:
             raise MissingExtraError("Bridge.run", "serve") from None
         serve(self.asgi(), host, port)
+
+    def run_stdio(self) -> None:
+        """Serve the client that started this process, over stdin and stdout, until stdin ends or a signal comes.
+
+        Nothing but the protocol reaches stdout, not even what a tool prints: from now on that goes to stderr.
+
+        Source: basic/transports/stdio.
+        """
+        incoming, outgoing = take_streams()
+        uvloop = find_spec("uvloop") is not None
+        anyio.run(self._serve_stdio, incoming, outgoing, backend_options={"use_uvloop": uvloop})
+
+    async def _serve_stdio(self, incoming: int, outgoing: int) -> None:
+        app = self.asgi()
+        async with app.lifespan():
+            await StdioTransport(app.parts, incoming, outgoing).serve(until_signal=True)
 
 
 class Application:
@@ -322,6 +345,7 @@ class Application:
     def __init__(self, bridge: Bridge, path: str) -> None:
         self._bridge = bridge
         self._path = "/" + path.strip("/")
+        self._parts: Parts | None = None
         self._endpoint: HttpTransport | None = None
         self._starting = anyio.Lock()
         self.node = Node(bridge.store)
@@ -335,17 +359,25 @@ class Application:
                 await self.node.start()
                 await self.sessions.start()
                 await self.publisher.start()
-                self._endpoint = await self._build()
+                self._parts = await self._build()
+                self._endpoint = HttpTransport(self._parts)
 
     async def stop(self) -> None:
         """End every stream and task. What is stored stays."""
         await self.drain()
-        self._endpoint = None
+        self._endpoint = self._parts = None
         await self.node.stop()
 
     async def drain(self) -> None:
         """End streams, so that their clients go elsewhere."""
         self.node.closing.set()
+
+    @property
+    def parts(self) -> Parts:
+        """What transports are made of; there while the app serves."""
+        if self._parts is None:
+            raise RuntimeError("the app is not started")
+        return self._parts
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
@@ -397,7 +429,7 @@ class Application:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _build(self) -> HttpTransport:
+    async def _build(self) -> Parts:
         """Put the parts together."""
         bridge, node, sessions = self._bridge, self.node, self.sessions
         options, upstream, store = bridge.options, bridge.functions, bridge.store
@@ -412,7 +444,14 @@ class Application:
         )
         sealed = SealedPending(seal, store, store_id, audience, options.pending_seconds)
         visitors_chat = Chat(sealed, upstream, claims, None, chat_rules)
-        sessions_chat = Chat(SessionPending(store, options.pending_seconds), upstream, claims, sessions, chat_rules)
+        sessions_chat = Chat(
+            SessionPending(store, options.pending_seconds),
+            upstream,
+            claims,
+            sessions,
+            chat_rules,
+            options.client_rules,
+        )
         no_chat = NoChat() if options.fallback == "off" else None
         rounds = Rounds(seal, store_id, audience, options.round_seconds)
         push = Push(sessions, store, no_chat or sessions_chat, options.push, options.client_rules)
@@ -430,7 +469,23 @@ class Application:
         legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
         modern = ModernEra(bridge.server, upstream, modern_calls, rounds, visitors_chat, options)
         legacy = LegacyEra(bridge.server, upstream, legacy_calls, sessions_chat, push, sessions, options)
-        return HttpTransport(node, modern, legacy, sessions, self.publisher, options)
+        return Parts(
+            node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options
+        )
+
+
+def check_exposure(host: str, options: Options, *, no_auth: bool) -> None:
+    """Refuse to serve everybody beyond this machine, unless that is said in words.
+
+    Raises:
+        ConfigurationError: naming what would allow it.
+    """
+    if host in ("localhost", "127.0.0.1", "::1") or options.authenticate is not None or no_auth:
+        return
+    raise ConfigurationError(
+        f"{host} is reached from other machines, and nothing authenticates: anybody could call the tools. Bind "
+        "127.0.0.1, pass authenticate=…, or say no_auth=True (--no-auth)"
+    )
 
 
 async def _identity(store: Store) -> str:

@@ -47,6 +47,7 @@ def _main(
 def demo(
     host: Annotated[str, typer.Option(help="The address to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The TCP port.", min=0, max=65535)] = 8000,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Serve over stdin and stdout instead.")] = False,
     store: Annotated[
         str, typer.Option(help="Where sessions and open questions live: memory, sqlite:///path or redis://host.")
     ] = "memory",
@@ -73,6 +74,9 @@ def demo(
                 "No --key-file: a random key seals open questions. After a restart, or in a second process, "
                 "modern clients have to call again."
             )
+        if stdio:
+            bridge.run_stdio()
+            return
         url = f"{base_url}/mcp"
         _out.print(f"[bold]The help desk serves[/bold] {url}\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")

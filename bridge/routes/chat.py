@@ -6,7 +6,7 @@ call runs again with it, and its result is the result of that tool.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Literal, cast
@@ -17,12 +17,13 @@ from bridge.asking.checking import InvalidReply, check_reply
 from bridge.asking.fallback import PENDING, FallbackCall, pending_form, pending_text, split_id, unknown_text
 from bridge.asking.form import digest
 from bridge.asking.question import Question, Reply
+from bridge.asking.routes import ClientRule, RouteName, choose
 from bridge.calls import Calls, Client, Exchange, Round, Stored
 from bridge.claims import Claims, Ending, Released
 from bridge.pending import Pending, PendingCall, TooManyPending
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import INTERNAL_ERROR, Json, notification
-from bridge.sessions import Entry, Session, Sessions
+from bridge.sessions import Entry, Session, SessionRecord, Sessions
 from bridge.upstreams.base import CallRequest, Failed, Finished, Outlet, Upstream
 from bridge.upstreams.results import error_result, text
 
@@ -58,16 +59,24 @@ class Chat:
         claims: where the ending of an answered call is found.
         sessions: how a waiting call hears of its answer; None where clients have no session.
         rules: what the operator decided.
+        client_rules: what is decided about some clients.
     """
 
     def __init__(
-        self, pending: Pending, upstream: Upstream, claims: Claims, sessions: Sessions | None, rules: ChatRules
+        self,
+        pending: Pending,
+        upstream: Upstream,
+        claims: Claims,
+        sessions: Sessions | None,
+        rules: ChatRules,
+        client_rules: Sequence[ClientRule] = (),
     ) -> None:
         self._pending = pending
         self._upstream = upstream
         self._claims = claims
         self._sessions = sessions
         self._rules = rules
+        self._client_rules = client_rules
 
     async def ask(self, current: Round, questions: list[Question]) -> Ending:
         """See `Route`: the request ends with what the model is to ask."""
@@ -89,6 +98,7 @@ class Chat:
             return Finished(error_result(reason, "ELICITATION_NOT_SUPPORTED"))
         if self._sessions is not None:
             session = cast(Session, client)
+            await self._reveal(self._sessions, session)
             await self._sessions.keep_until(session, waiting.expires_at)
             if self._can_wait(current, session):
                 ending = await self._wait(current, session, waiting)
@@ -96,6 +106,13 @@ class Chat:
                     return ending
         current.exchange.on_delivered = partial(self._pending.delivered, client, waiting.elicit_id)
         return Finished(_asking_result(client, waiting, definition))
+
+    async def _reveal(self, sessions: Sessions, session: Session) -> None:
+        """Let a session that was to be asked otherwise see the fallback tool, and say so."""
+        otherwise = choose(session.profile, "form", rules=self._client_rules).route is not RouteName.CHAT
+        if otherwise and not session.record.fallback:
+            await sessions.change(session, _mark_fallback)
+            await sessions.notify(session, notification("notifications/tools/list_changed"))
 
     def _can_wait(self, current: Round, session: Session) -> bool:
         level = session.record.log_level or "info"
@@ -267,6 +284,10 @@ def _asking_result(client: Client, waiting: PendingCall, definition: Json | None
     if is_listed_without_room(client):
         return {**result, "isError": True}
     return {**result, "structuredContent": {PENDING: form}}
+
+
+def _mark_fallback(record: SessionRecord) -> None:
+    record.fallback = True
 
 
 def _until(waiting: PendingCall) -> str:

@@ -167,18 +167,14 @@ class Push:
         return await self._chat.ask(current, users)
 
     async def demote(self, session: Session, mode: str, reason: str | None) -> None:
-        """Let a session see the fallback tool; with a reason, ask it in this mode no more."""
+        """Ask a session in this mode no more, if there is a reason to remember."""
 
         def alter(record: SessionRecord) -> None:
-            record.fallback = True
-            if reason is not None:
-                record.unable = {**record.unable, mode: reason}
+            record.unable = {**record.unable, mode: str(reason)}
 
-        known = session.record.fallback
-        await self._sessions.change(session, alter)
-        _log.info("session %s cannot be asked in %s mode (%s): by chat from now on", session.id, mode, reason or "once")
-        if not known:
-            await self._sessions.notify(session, notification("notifications/tools/list_changed"))
+        if reason is not None:
+            await self._sessions.change(session, alter)
+        _log.info("session %s cannot be asked in %s mode (%s): by chat", session.id, mode, reason or "once")
 
     async def _is_initialized(self, session: Session) -> bool:
         inbox, deadline = self._sessions.inbox(session), time.monotonic() + self._limits.initialized_seconds

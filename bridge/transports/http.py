@@ -11,10 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from bridge.eras.legacy import LegacyEra
-from bridge.eras.modern import ModernEra
+from bridge.eras.batches import Batches
 from bridge.errors import ProtocolError, StoreError
-from bridge.node import Node
 from bridge.protocol.clients import ANONYMOUS, Principal
 from bridge.protocol.inbound import Rejected, check_modern, is_modern, unsupported_version
 from bridge.protocol.messages import (
@@ -32,11 +30,20 @@ from bridge.protocol.messages import (
     error_message,
 )
 from bridge.protocol.revisions import LEGACY, MODERN
-from bridge.publishing import Publisher
-from bridge.server import Denied, Options
-from bridge.sessions import Session, Sessions, TooManySessions
-from bridge.transports.exchange import RETRY_AFTER, Exchange, Receive, Send, SessionExchange, send_json
+from bridge.server import Denied
+from bridge.sessions import Session, TooManySessions
+from bridge.transports.exchange import (
+    EVENT_STREAM,
+    RETRY_AFTER,
+    Exchange,
+    Receive,
+    Send,
+    SessionExchange,
+    event,
+    send_json,
+)
 from bridge.transports.gate import Accepts, Gate, Headers, Refusal, accepts, read_body
+from bridge.transports.parts import Parts
 from bridge.transports.streams import SessionStream
 
 __all__ = ["HttpTransport"]
@@ -50,29 +57,17 @@ class HttpTransport:
     """The MCP endpoint.
 
     Args:
-        node: the process.
-        modern: answers modern requests.
-        legacy: answers the messages of sessions.
-        sessions: finds sessions.
-        publisher: where streams hear of changes.
-        options: hosts, origins, authentication, times.
+        parts: what answers.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        modern: ModernEra,
-        legacy: LegacyEra,
-        sessions: Sessions,
-        publisher: Publisher,
-        options: Options,
-    ) -> None:
-        self._node = node
-        self._modern = modern
-        self._legacy = legacy
-        self._sessions = sessions
-        self._publisher = publisher
-        self._options = options
+    def __init__(self, parts: Parts) -> None:
+        self._node = parts.node
+        self._modern = parts.modern
+        self._legacy = parts.legacy
+        self._batches = Batches(parts.legacy, parts.sessions)
+        self._sessions = parts.sessions
+        self._publisher = parts.publisher
+        self._options = options = parts.options
         self._gate = Gate(options.allowed_hosts, options.allowed_origins)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -126,7 +121,7 @@ class HttpTransport:
         if len(headers) != len(scope["headers"]) and (twice := _twice(scope["headers"])) is not None:
             return await _reject(send, Rejected(INVALID_REQUEST, f"The header {twice} is sent twice"))
         if isinstance(message, list):
-            return await self._batch(headers, principal, send)
+            return await self._batch(message, headers, principal, takes, send)
         if isinstance(message, Request | Notification):
             version = headers.get(b"mcp-protocol-version")
             if is_modern(message.params, None if version is None else version.decode("latin-1")):
@@ -232,12 +227,27 @@ class HttpTransport:
             return Rejected(INVALID_REQUEST, text + session.profile.revision.name, id=identity)
         return session
 
-    async def _batch(self, headers: Headers, principal: Principal, send: Send) -> None:
+    async def _batch(
+        self, messages: list[Message], headers: Headers, principal: Principal, takes: Accepts, send: Send
+    ) -> None:
         session = await self._session(headers, principal, msgspec.UNSET)
         if isinstance(session, Rejected):
             return await _reject(send, session, 404 if session.code == SESSION_NOT_FOUND else 400)
-        text = f"Batches are not served under {session.profile.revision.name}; send one message in a request"
-        return await _reject(send, Rejected(INVALID_REQUEST, text))
+        refused = self._batches.refused(session, messages)
+        if refused is not None:
+            return await _reject(send, refused)
+        reply = await self._batches.run(session, messages)
+        if not reply.messages:
+            return await _accepted(send)
+        if takes.json:
+            await send_json(send, 200, encode(reply.messages))
+        else:
+            await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM})
+            events = b"".join(event(encode(message)) for message in reply.messages)
+            await send({"type": "http.response.body", "body": events})
+        for delivered in reply.deliveries:
+            await delivered()
+        return None
 
     async def _get_or_delete(
         self, method: str, headers: Headers, principal: Principal, receive: Receive, send: Send

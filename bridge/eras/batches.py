@@ -1,0 +1,125 @@
+"""JSON-RPC batches, which only 2025-03-26 has. Each entry is handled in full; the replies come in one array.
+
+An entry has no stream of its own, so that one that asks goes by the chat. Source: basic/index#batching of 2025-03-26.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+
+from bridge.eras.legacy import LegacyEra
+from bridge.protocol.inbound import Rejected
+from bridge.protocol.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Invalid,
+    Json,
+    Message,
+    Notification,
+    Request,
+    error_message,
+)
+from bridge.sessions import Session, Sessions
+
+__all__ = ["MAX_BATCH", "BatchReply", "Batches"]
+
+MAX_BATCH: Final = 50
+"""How many entries a batch may have."""
+
+
+_log = logging.getLogger("bridge.batches")
+
+
+class BatchReply:
+    """The replies of a batch, and what goes with their delivery."""
+
+    def __init__(self) -> None:
+        self.messages: list[Json] = []
+        self.deliveries: list[Callable[[], Awaitable[None]]] = []
+
+
+class _EntryExchange:
+    """One request of a batch: nothing can be sent before the reply."""
+
+    can_stream = False
+    on_closing: Callable[[], None] | None = None
+    on_delivered: Callable[[], Awaitable[None]] | None = None
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.on_gone: Callable[[], None] = self.cancel
+
+    async def send(self, message: Json) -> None:
+        """See `Exchange`: there is no way for it."""
+
+    def cancel(self) -> None:
+        """See `Exchange`."""
+        self.scope.cancel()
+
+
+class Batches:
+    """Handles batches.
+
+    Args:
+        legacy: answers the requests.
+        sessions: takes the answers.
+    """
+
+    def __init__(self, legacy: LegacyEra, sessions: Sessions) -> None:
+        self._legacy = legacy
+        self._sessions = sessions
+
+    def refused(self, session: Session, messages: list[Message]) -> Rejected | None:
+        """Why a batch is refused as a whole, nothing of it executed; or None."""
+        revision = session.profile.revision
+        if not revision.batches:
+            text = f"Batches are not served under {revision.name}; send one message at a time"
+        elif not messages:
+            text = "Invalid request: an empty batch"
+        elif len(messages) > MAX_BATCH:
+            text = f"A batch may have at most {MAX_BATCH} entries, not {len(messages)}"
+        elif any(isinstance(message, Request) and message.method == "initialize" for message in messages):
+            text = "initialize must not be part of a batch"
+        else:
+            return None
+        return Rejected(INVALID_REQUEST, text)
+
+    async def run(self, session: Session, messages: list[Message]) -> BatchReply:
+        """Handle every entry, at once; the replies stand in the order of their requests."""
+        replies: dict[int, Json] = {}
+        result = BatchReply()
+
+        async def answer(position: int, request: Request) -> None:
+            exchange = _EntryExchange()
+            session.running[request.id] = exchange
+            try:
+                with exchange.scope:
+                    replies[position] = await self._legacy.handle(session, request, exchange)
+            except Exception:
+                _log.exception("an entry of a batch failed: %s", request.method)
+                text = "Internal error; its details are in the server's log"
+                replies[position] = error_message(request.id, INTERNAL_ERROR, text)
+            finally:
+                del session.running[request.id]
+            if exchange.on_delivered is not None:
+                result.deliveries.append(exchange.on_delivered)
+
+        async with anyio.create_task_group() as tasks:
+            for position, message in enumerate(messages):
+                if isinstance(message, Invalid):
+                    replies[position] = error_message(message.id, INVALID_REQUEST, f"Invalid request: {message.reason}")
+                elif isinstance(message, Notification):
+                    await self._legacy.notified(session, message)
+                elif not isinstance(message, Request):
+                    await self._sessions.answer(session, message)
+                elif message.id in session.running:
+                    text = f"Invalid request: the id {message.id!r} is in use by a request under way"
+                    replies[position] = error_message(message.id, INVALID_REQUEST, text)
+                else:
+                    # Taken at once, so that a second entry with this id finds it in use.
+                    session.running[message.id] = _EntryExchange()
+                    tasks.start_soon(answer, position, message)
+        result.messages = [replies[position] for position in sorted(replies)]
+        return result

@@ -1,0 +1,32 @@
+"""What a transport is given: the eras and what they stand on. It knows no Bridge."""
+
+import msgspec
+
+from bridge.eras.legacy import LegacyEra
+from bridge.eras.modern import ModernEra
+from bridge.node import Node
+from bridge.publishing import Publisher
+from bridge.server import Options
+from bridge.sessions import Sessions
+
+__all__ = ["Parts"]
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """A bridge, put together.
+
+    Args:
+        node: the process.
+        modern: answers modern requests.
+        legacy: answers the messages of sessions.
+        sessions: finds and opens sessions.
+        publisher: where streams hear of changes.
+        options: how the bridge is set up.
+    """
+
+    node: Node
+    modern: ModernEra
+    legacy: LegacyEra
+    sessions: Sessions
+    publisher: Publisher
+    options: Options
