@@ -2,27 +2,37 @@
 
 from bridge.app import Bridge
 from bridge.asking.question import Answer
+from bridge.asking.routes import ClientRule, RouteName
 from bridge.asking.seal import KeyRing
 from bridge.errors import BridgeError, ConfigurationError, ToolError
 from bridge.keys import load_keys, random_keys
 from bridge.protocol.clients import ClientProfile, Principal
+from bridge.routes.push import PushLimits
 from bridge.server import Denied, Options
-from bridge.upstreams.context import Context
+from bridge.sessions import SessionLimits
+from bridge.upstreams.context import Attempt, Context
+from bridge.upstreams.results import ToolResult
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "Attempt",
     "Bridge",
     "BridgeError",
     "ClientProfile",
+    "ClientRule",
     "ConfigurationError",
     "Context",
     "Denied",
     "KeyRing",
     "Options",
     "Principal",
+    "PushLimits",
+    "RouteName",
+    "SessionLimits",
     "ToolError",
+    "ToolResult",
     "__version__",
     "load_keys",
     "random_keys",

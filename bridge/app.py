@@ -224,7 +224,8 @@ class Bridge:
         """Make a function a resource: `@bridge.resource("notes://today")`.
 
         A URI with variables, such as `notes://{day}`, makes a template, whose variables are the function's parameters.
-        It returns a text, bytes, or JSON. It may ask, where the client is not on chat.
+        It returns a text, bytes, or JSON; `ToolError(…, "NOT_FOUND")` says that there is no such resource. It may ask,
+        where the client is not on chat.
 
         Args:
             uri: the resource's URI, or a template of it.

@@ -6,7 +6,7 @@ loop goes on, or says how the request ends.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -25,14 +25,15 @@ __all__ = ["MAX_ROUNDS", "Calls", "Client", "Exchange", "Round", "Route", "Store
 MAX_ROUNDS: Final = 10
 """How often a call may be run again with new answers."""
 
+_NOTHING: Final[frozenset[str]] = frozenset()
 _log = logging.getLogger("bridge.calls")
 
 
 class Exchange(Protocol):
     """One request and the way back to who made it, as a transport gives it to the loop."""
 
-    on_gone: Callable[[], None]
-    """What to do when the client has gone: by default the request is cancelled."""
+    on_gone: Callable[[], None] | None
+    """What to do when the client has gone; None: the request is cancelled."""
 
     on_closing: Callable[[], None] | None
     """What to do when the node shuts down: by default the request goes on."""
@@ -138,7 +139,7 @@ class Calls:
         exchange: Exchange,
         stored: "Stored | None" = None,
         input_responses: Json | None = None,
-        answered: Iterable[Question] = (),
+        answered: Sequence[Question] = (),
     ) -> Round:
         """Make a call of a request, or of what is stored of one.
 
@@ -152,6 +153,7 @@ class Calls:
             answered: the questions whose answers are new.
         """
         known = Stored("", 0, Journal()) if stored is None else stored
+        fresh = frozenset(question.path for question in answered) if answered else _NOTHING
         call = Call(
             known.call_id,
             request,
@@ -161,7 +163,7 @@ class Calls:
             lambda: choose(client.profile, "form", client.unable, self._client_rules).route,
             self._rules,
             input_responses or {},
-            frozenset(question.path for question in answered),
+            fresh,
         )
         return Round(client, call, exchange, known.number)
 

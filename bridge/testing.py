@@ -280,7 +280,47 @@ class _Tools:
             RpcError: the call ended with a JSON-RPC error.
         """
         params = {"name": name, "arguments": arguments or {}}
-        return CallResult(await self._client.call(params))
+        return CallResult(await self._client.call("tools/call", params))
+
+
+class _Prompts:
+    """The prompts, as the client sees and gets them."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+
+    async def list(self) -> list[Json]:
+        """The prompts that this client is shown."""
+        prompts: list[Json] = (await self._client.request("prompts/list", {}))["prompts"]
+        return prompts
+
+    async def get(self, name: str, arguments: Mapping[str, str] | None = None) -> Json:
+        """Get a prompt and answer what it asks with the handler: the result.
+
+        Raises:
+            RpcError: it ended with a JSON-RPC error.
+        """
+        return await self._client.call("prompts/get", {"name": name, "arguments": dict(arguments or {})})
+
+
+class _Resources:
+    """The resources, as the client sees and reads them."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+
+    async def list(self) -> list[Json]:
+        """The resources that this client is shown."""
+        resources: list[Json] = (await self._client.request("resources/list", {}))["resources"]
+        return resources
+
+    async def read(self, uri: str) -> Json:
+        """Read a resource and answer what it asks with the handler: the result.
+
+        Raises:
+            RpcError: it ended with a JSON-RPC error.
+        """
+        return await self._client.call("resources/read", {"uri": uri})
 
 
 class _Raw:
@@ -330,6 +370,8 @@ class Client:
         self.asked: list[Asked] = []
         """Every question that the handler got."""
         self.tools = _Tools(self)
+        self.prompts = _Prompts(self)
+        self.resources = _Resources(self)
         self.raw = _Raw(self)
         self._http = http
         self._extra_headers = dict(headers)
@@ -357,14 +399,14 @@ class Client:
         message: Json = {"jsonrpc": "2.0", "method": method, "params": params or {}}
         await (await self._post(message, None)).closed()
 
-    async def call(self, params: Json) -> Json:
-        """Call a tool, and answer what it asks, until its result is final."""
-        result = await self.request("tools/call", params)
+    async def call(self, method: str, params: Json) -> Json:
+        """Send a call, and answer what it asks, until its result is final."""
+        result = await self.request(method, params)
         for _ in range(_MAX_QUESTIONS):
             if result.get("resultType") == "input_required":
                 responses = {key: await self._answer(asked["params"]) for key, asked in result["inputRequests"].items()}
                 again = {**params, "inputResponses": responses, "requestState": result["requestState"]}
-                result = await self.request("tools/call", again)
+                result = await self.request(method, again)
             elif PENDING in result.get("_meta", {}):
                 pending = result["_meta"][PENDING]
                 asked = pending["questions"][0] if "questions" in pending else pending
@@ -373,7 +415,7 @@ class Client:
                 result = await self.request("tools/call", {"name": FALLBACK_TOOL_NAME, "arguments": arguments})
             else:
                 return result
-        raise AssertionError(f"{params['name']} asked more than {_MAX_QUESTIONS} questions")
+        raise AssertionError(f"{params} asked more than {_MAX_QUESTIONS} questions")
 
     async def _answer(self, params: Json) -> Json:
         asked = Asked(params["message"], params.get("requestedSchema", {}), params.get("url"), params)

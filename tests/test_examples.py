@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bridge import Bridge
-from bridge.testing import accept, connect, decline
+from bridge.testing import Asked, accept, cancel, connect, decline
 from tests.conftest import Serve
 
 ROOT = Path(__file__).parent.parent
@@ -51,6 +51,114 @@ async def test_step_charges_once(serve: Serve, client: dict[str, Any]) -> None:
         assert (await mcp.tools.call("buy", {"amount": 5})).text() == "Not bought."
     assert example.charges == [5]
     assert example.cancelled == [1]
+
+
+ROUTES: dict[str, dict[str, Any]] = {
+    "modern": {"capabilities": {"elicitation": {"form": {}, "url": {}}}},
+    "push-2025-11-25": {"revision": "2025-11-25", "capabilities": {"elicitation": {"form": {}, "url": {}}}},
+    "push-2025-06-18": {"revision": "2025-06-18"},
+    "chat-2025-03-26": {"revision": "2025-03-26"},
+    "chat-2024-11-05": {"revision": "2024-11-05"},
+}
+SAID = {
+    "Who is coming?": {"name": "Ada", "note": "late"},
+    "How many are you?": {"seats": 4},
+    "Where from?": {"city": "Bern"},
+    "How do we reach you?": {"email": "ada@example.org"},
+    "Sure?": {"confirm": True},
+    "What name?": {"value": "Ada"},
+    "How many?": {"value": 3},
+    "How much?": {"value": 9.5},
+    "What size?": {"value": "L"},
+    "Which day?": {"value": "Sunday"},
+    "Which colour?": {"colour": "blue"},
+    "Keep booking 1?": {"confirm": True},
+}
+GOT = {
+    "classes": (
+        "Guest(name='Ada', nights=1, note='late'), Table(seats=4), Trip(city='Bern', by_train=True), "
+        "{'email': 'ada@example.org'}"
+    ),
+    "scalars": "True, 'Ada', 3, 9.5",
+    "choices": "<Size.LARGE: 'L'>, 'Sunday', ['cheese', 'olives'], {'colour': 'blue'}",
+    "several": "Sunday, Table(seats=4), True",
+    "page": "Look whether it is paid.",
+    "attempt": "Ada",
+    "plain": "Trip(city='Bern', by_train=True)",
+    "once": "1, True",
+    "answers": "accept, True, True",
+}
+
+
+def fill_in(asked: Asked) -> Any:
+    """What the user says to each question of the tour."""
+    if asked.url is not None:
+        return accept()
+    if asked.message == "What on it?":
+        if "value" in asked.schema["properties"]:
+            return accept({"value": ["cheese", "olives"]})
+        # A revision whose forms have no choice of several is shown one box for each.
+        return accept({"value: cheese": True, "value: ham": False, "value: olives": True})
+    return accept(SAID[asked.message])
+
+
+@pytest.fixture(params=ROUTES)
+def route(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A client for each way to be asked, as arguments of `connect`."""
+    return ROUTES[request.param]
+
+
+@pytest.mark.behaviour("ASK-1", "ASK-2", "ASK-6", "ASK-7", "ASK-9", "ASK-10", "ASK-13", "ANS-8", "CHT-13")
+@pytest.mark.parametrize("tool", GOT)
+async def test_every_question_of_the_tour_gets_its_answer(serve: Serve, route: dict[str, Any], tool: str) -> None:
+    example = load(ROOT / "examples" / "asking.py")
+    async with connect(await serve(example.bridge), **route) as mcp:
+        mcp.on_elicitation(fill_in)
+        result = await mcp.tools.call(tool)
+        assert not result.is_error
+        assert result.text() == GOT[tool]
+    assert len(example.booked) == (1 if tool == "once" else 0)
+
+
+@pytest.mark.behaviour("ANS-3")
+@pytest.mark.parametrize("name", ["modern", "push-2025-11-25", "push-2025-06-18"])
+async def test_the_tour_asks_again_with_the_reasons(serve: Serve, name: str) -> None:
+    example = load(ROOT / "examples" / "asking.py")
+    async with connect(await serve(example.bridge), **ROUTES[name]) as mcp:
+        mcp.on_elicitation(lambda asked: accept({"number": 3 if len(mcp.asked) == 1 else 4}))
+        assert (await mcp.tools.call("again")).text() == "Even(number=4)"
+        first, second = mcp.asked
+        assert first.message == "An even number?"
+        assert second.message.startswith("An even number?")
+        assert "multiple of 2" in second.message
+
+
+@pytest.mark.behaviour("ANS-4")
+@pytest.mark.parametrize("name", ["chat-2025-03-26", "chat-2024-11-05"])
+async def test_on_chat_the_model_is_told_and_the_question_stays_open(serve: Serve, name: str) -> None:
+    example = load(ROOT / "examples" / "asking.py")
+    async with connect(await serve(example.bridge), **ROUTES[name]) as mcp:
+        mcp.on_elicitation(lambda asked: accept({"number": 3}))
+        refused = await mcp.tools.call("again")
+        assert refused.error_code == "INVALID_INPUT"
+        assert "multiple of 2" in refused.text()
+        given = {"elicitId": mcp.asked[0].params["elicitId"], **accept({"number": 4})}
+        assert (await mcp.tools.call("sendElicitationResult", given)).text() == "Even(number=4)"
+
+
+@pytest.mark.behaviour("ASK-17")
+async def test_the_tour_tells_a_no_from_a_closed_question(serve: Serve, route: dict[str, Any]) -> None:
+    example = load(ROOT / "examples" / "asking.py")
+    said = [decline(), cancel(), accept({"confirm": False})]
+    async with connect(await serve(example.bridge), **route) as mcp:
+        mcp.on_elicitation(lambda asked: said.pop(0))
+        assert (await mcp.tools.call("answers")).text() == "decline, False, None"
+        assert (await mcp.tools.call("answers")).text() == "cancel, False, None"
+        assert (await mcp.tools.call("answers")).text() == "accept, True, False"
+        mcp.on_elicitation(lambda asked: decline())
+        assert (await mcp.tools.call("attempt")).text() == "decline"
+        if route is not ROUTES["push-2025-06-18"]:
+            assert (await mcp.tools.call("page")).text() == "Not paid (decline)."
 
 
 @pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))

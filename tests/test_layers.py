@@ -8,6 +8,7 @@ import pytest
 
 LAYERS = (
     "errors",
+    "codes",
     "protocol",
     "asking",
     "keys",

@@ -44,12 +44,12 @@ class _EntryExchange:
     """One request of a batch: nothing can be sent before the reply."""
 
     can_stream = False
+    on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
 
     def __init__(self) -> None:
         self.scope = anyio.CancelScope()
-        self.on_gone: Callable[[], None] = self.cancel
 
     async def send(self, message: Json) -> None:
         """See `Exchange`: there is no way for it."""

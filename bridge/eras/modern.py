@@ -54,9 +54,7 @@ class _Asker(msgspec.Struct, frozen=True):
     exchange: Exchange
     headers: Mapping[bytes, bytes] | None
 
-    @property
-    def params(self) -> Json:
-        return self.accepted.request.params
+    params: Json
 
     def outlet(self) -> CallOutlet:
         return CallOutlet(self.exchange, MODERN, progress_token(self.params), self.accepted.log_level)
@@ -103,7 +101,7 @@ class ModernEra:
         """
         request = accepted.request
         visitor = _Visitor(ClientProfile(MODERN, accepted.capabilities, accepted.info, principal))
-        asker = _Asker(accepted, visitor, exchange, headers)
+        asker = _Asker(accepted, visitor, exchange, headers, request.params)
         if request.method in CALLS:
             ending = await self._call(asker, request.method)
         else:
@@ -154,9 +152,10 @@ class ModernEra:
             return await self._pass_on(asker, request)
         token = asker.params.get("requestState")
         if token is None:
-            responses = asker.params.get("inputResponses")
-            given = responses if isinstance(responses, dict) else None
-            current = self._calls.begin(request, asker.visitor, asker.outlet(), asker.exchange, input_responses=given)
+            given = asker.params.get("inputResponses")
+            current = self._calls.begin(request, asker.visitor, asker.outlet(), asker.exchange)
+            if isinstance(given, dict):
+                current.call.input_responses = given
             ending = await self._calls.run(current)
         elif isinstance(token, str):
             ending = await self._retry(request, asker, token)

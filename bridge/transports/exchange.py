@@ -67,6 +67,7 @@ class Exchange:
     _companion: anyio.CancelScope | None = None
     _companion_over: anyio.Event | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
+    on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
 
     def __init__(self, node: Node, receive: Receive, send: Send, takes: Accepts) -> None:
@@ -74,7 +75,6 @@ class Exchange:
         self._receive = receive
         self._send = send
         self._takes = takes
-        self.on_gone: Callable[[], None] = self.cancel
         # A bare task.cancel() would spare a tenth of a call's time, and be lost where a library swallows it once.
         self._scope = node.new_scope()
 
@@ -178,7 +178,14 @@ class Exchange:
         await self._client_gone()
 
     async def _client_gone(self) -> None:
-        self.on_gone()
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """The client has gone for good."""
+        if self.on_gone is None:
+            self.cancel()
+        else:
+            self.on_gone()
 
     async def _notice_cancelled(self) -> None:
         """A modern request is cancelled by leaving it."""
@@ -339,4 +346,4 @@ class SessionExchange(Exchange):
                     attached = entry.kind == "attached"
                     deadline = anyio.current_time() + self._grace_seconds
         _log.info("session %s: a client did not come back to its call, which is cancelled", self._session.id)
-        self.on_gone()
+        self._give_up()

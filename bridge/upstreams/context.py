@@ -115,6 +115,17 @@ class Context:
         not_secret: Collection[str] = (),
     ) -> Answer[dict[str, Any]]: ...
 
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        schema: Any,
+        *,
+        key: str | None = None,
+        on_invalid: OnInvalid | None = None,
+        not_secret: Collection[str] = (),
+    ) -> Answer[Any]: ...
+
     async def elicit(
         self,
         message: str,
@@ -171,6 +182,17 @@ class Context:
         on_invalid: OnInvalid | None = None,
         not_secret: Collection[str] = (),
     ) -> Answer[dict[str, Any]]: ...
+
+    @overload
+    def elicit_sync(
+        self,
+        message: str,
+        schema: Any,
+        *,
+        key: str | None = None,
+        on_invalid: OnInvalid | None = None,
+        not_secret: Collection[str] = (),
+    ) -> Answer[Any]: ...
 
     def elicit_sync(
         self,
@@ -283,7 +305,13 @@ class Context:
         roots: list[Json] = self._client_answer(Asked(digest="roots", mode="roots", params={}))["roots"]
         return roots
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[Result] | Result]) -> Result:
+    @overload
+    async def step(self, name: str, fn: Callable[[], Awaitable[Result]]) -> Result: ...
+
+    @overload
+    async def step(self, name: str, fn: Callable[[], Result]) -> Result: ...
+
+    async def step(self, name: str, fn: Callable[[], Any]) -> Any:
         """Run `fn` once in this call, however often the tool runs again, and return its recorded result.
 
         A step that has begun is not broken off when another task of the tool stops at a question.
@@ -301,8 +329,7 @@ class Context:
         self._replay.enter_step(name)
         steps = self._replay.journal.steps
         if name in steps:
-            recorded: Result = steps[name]
-            return recorded
+            return steps[name]
         self._steps_under_way += 1
         try:
             result = fn()
@@ -315,7 +342,7 @@ class Context:
             self._steps_under_way -= 1
             if not self._steps_under_way and self._settled is not None:
                 self._settled.set()
-        return plain  # type: ignore[no-any-return]
+        return plain
 
     async def _finish_step(self, name: str, under_way: Awaitable[Any]) -> Any:
         """Let a step come to its end and record it, whoever cancels the call meanwhile; only then be cancelled."""

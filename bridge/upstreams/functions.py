@@ -218,6 +218,8 @@ class Functions:
         except ArgumentsError as error:
             return Failed(INVALID_PARAMS, f"Resource not found: {uri}: {error}", {"uri": uri})
         outcome = await self._runner.run(entry.function, bound, _ruled(call, entry))
+        if isinstance(outcome, Failed) and outcome.data == {"code": "NOT_FOUND"}:
+            return Failed(INVALID_PARAMS, outcome.message, {"uri": uri})
         if not isinstance(outcome, Finished):
             return outcome
         return Finished(resource_result(outcome.result, uri, entry.definition.get("mimeType")))

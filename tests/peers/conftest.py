@@ -15,6 +15,13 @@ def server_port() -> Iterator[int]:
         yield port
 
 
+@pytest.fixture(scope="module")
+def shared_url() -> Iterator[str]:
+    """The MCP endpoint of a help desk that the tests of a module share."""
+    with demo_server() as port:
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
 @pytest.fixture
 def url(server_port: int) -> str:
     """The MCP endpoint of the test's help desk."""

@@ -10,10 +10,19 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from tests.peers.environments import environment
+from tests.peers.environments import OF_NPM, environment, node
 
 FALLBACK_TOOL = "sendElicitationResult"
 _DRIVERS = Path(__file__).parent / "drivers"
+_DRIVER_OF = {
+    "mcp1": "mcp1_client.py",
+    "mcp2": "mcp2_client.py",
+    "fastmcp4": "fastmcp4_client.py",
+    "ts1": "driver_ts1.mjs",
+    "ts2": "driver_ts2.mjs",
+}
+_IMPORT_FROM_HERE = "import(process.argv[1]).then((driver) => driver.main((name) => import(name)))"
+"""A module's imports are looked for beside its file; those of `node --eval`, in the folder where it runs."""
 _EXIT_SECONDS = 10
 
 Json = dict[str, Any]
@@ -22,9 +31,27 @@ Json = dict[str, Any]
 class Peer(NamedTuple):
     """A real client: which program, in which mode, and whether it has a callback for questions."""
 
-    name: Literal["mcp1", "mcp2"]
+    name: Literal["mcp1", "mcp2", "fastmcp4", "ts1", "ts2"]
     mode: Literal["legacy", "auto", "2026-07-28"] = "legacy"
     can_be_asked: bool = True
+
+
+CLIENTS = {
+    "mcp1-push": Peer("mcp1"),
+    "mcp1-chat": Peer("mcp1", can_be_asked=False),
+    "mcp2-push": Peer("mcp2"),
+    "mcp2-chat": Peer("mcp2", can_be_asked=False),
+    "mcp2-modern": Peer("mcp2", "2026-07-28"),
+    "fastmcp4-push": Peer("fastmcp4"),
+    "fastmcp4-chat": Peer("fastmcp4", can_be_asked=False),
+    "fastmcp4-modern": Peer("fastmcp4", "2026-07-28"),
+    "ts1-push": Peer("ts1"),
+    "ts1-chat": Peer("ts1", can_be_asked=False),
+    "ts2-push": Peer("ts2"),
+    "ts2-chat": Peer("ts2", can_be_asked=False),
+    "ts2-modern": Peer("ts2", "2026-07-28"),
+}
+"""Each kind of client, named by the program and by how it is asked."""
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=False):
@@ -65,7 +92,7 @@ UNFIT = [accept(content) for content in ({"confirm": "true"}, {"confirm": None},
 
 
 class Call(NamedTuple):
-    """A call to make, and the answers to its questions."""
+    """A call of a tool to make, and the answers to its questions; or, named by its method, another request."""
 
     name: str
     arguments: Json = {}  # noqa: RUF012 - a NamedTuple's default
@@ -77,6 +104,15 @@ def call(name: str, *answers: Answer, **arguments: Any) -> Call:
 
 
 HISTORY = call("history")
+PROMPTS, RESOURCES, TEMPLATES = Call("prompts/list"), Call("resources/list"), Call("resources/templates/list")
+
+
+def get_prompt(name: str, *answers: Answer, **arguments: str) -> Call:
+    return Call("prompts/get", {"name": name, "arguments": arguments}, answers)
+
+
+def read(uri: str, *answers: Answer) -> Call:
+    return Call("resources/read", {"uri": uri}, answers)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -84,7 +120,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Args:
         name: of the tool.
-        questions: each with `message`, `requestedSchema`, and `by`: form or chat.
+        questions: each with `message`, `requestedSchema`, `url`, and `by`: form or chat.
         refusals: what a model was told of answers that do not fit.
         again: the results of an answer that a model passed on more than once.
         result: as on the wire.
@@ -160,7 +196,7 @@ class Driver:
         self.is_abandoned = False
 
     def asked(self) -> Json:
-        """Wait until the next question is shown: its `message`, and its `elicitId` where the chat asks."""
+        """Wait until the next question is shown: its `message`, `url`, and its `elicitId` where the chat asks."""
         shown: Json = self._read("asked")
         return shown
 
@@ -220,10 +256,15 @@ def driver(
         "expected_notifications": expects,
         "call_seconds": call_seconds,
     }
-    command = [str(environment(peer.name)), str(_DRIVERS / f"{peer.name}_client.py")]
     with tempfile.TemporaryFile("w+") as complaints:
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True, bufsize=1
+            _command(peer.name),
+            cwd=environment(peer.name) if peer.name in OF_NPM else None,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            bufsize=1,
         )
         try:
             driver = Driver(process, complaints)
@@ -234,6 +275,13 @@ def driver(
             process.kill()
             with suppress(BrokenPipeError):
                 process.communicate()
+
+
+def _command(name: str) -> list[str]:
+    runs_in, driver = environment(name), _DRIVERS / _DRIVER_OF[name]
+    if name in OF_NPM:
+        return [node(), "--eval", _IMPORT_FROM_HERE, driver.as_uri()]
+    return [str(runs_in), str(driver)]
 
 
 def drive(peer: Peer, url: str, *steps: Call | tuple[Call, ...], expects: tuple[str, ...] = ()) -> Report:

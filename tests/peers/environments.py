@@ -1,7 +1,7 @@
 """Environments for programs that others wrote, in a cache outside the repository: one each, as they cannot share one.
 
-`python -m tests.peers install` makes them; a test that needs one makes it at most once, and
-is skipped where that fails.
+Those in Python stand in a venv of pip's, those in JavaScript in a private folder of npm's. `python -m tests.peers
+install` makes them; a test that needs one makes it at most once, and is skipped where that fails.
 """
 
 import hashlib
@@ -19,7 +19,13 @@ import pytest
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "mcp1": ("mcp==1.30.0",),
     "mcp2": ("mcp==2.3.0",),
+    "fastmcp4": ("fastmcp==4.2.3", "mcp==2.3.0"),
+    "ts1": ("@modelcontextprotocol/sdk@1.32.2",),
+    "ts2": ("@modelcontextprotocol/client@2.4.0",),
+    "inspector": ("@modelcontextprotocol/inspector@2.12.0",),
 }
+OF_NPM = frozenset({"ts1", "ts2", "inspector"})
+"""The environments of npm packages; the others are of pip's."""
 INSTALL_SECONDS = 100
 _STAMP = "complete"
 
@@ -29,7 +35,10 @@ class NotInstalled(Exception):
 
 
 def environment(name: str) -> Path:
-    """The Python of an environment, made now if it is not there yet; where it cannot be made the test is skipped."""
+    """The Python of an environment, or the folder of one of npm's: `node` runs in it.
+
+    It is made now if it is not there yet; where it cannot be made the test is skipped.
+    """
     made = _made_once(name)
     if isinstance(made, NotInstalled):
         pytest.skip(f"the environment of the peer {name} cannot be installed: {made}")
@@ -37,21 +46,30 @@ def environment(name: str) -> Path:
 
 
 def install(name: str) -> Path:
-    """Make an environment unless it is complete; return its Python.
+    """Make an environment unless it is complete; return its Python, or its folder where it is of npm's.
 
     Raises:
-        NotInstalled: `venv` or `pip` failed, or took longer than `INSTALL_SECONDS`.
+        NotInstalled: `venv`, `pip` or `npm` failed or took longer than `INSTALL_SECONDS`, or there is no Node.
     """
+    if name in OF_NPM:
+        node()
     directory = folder(name)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with _locked(directory.with_suffix(".lock")):
         if not is_complete(name):
             shutil.rmtree(directory, ignore_errors=True)
-            python = _python(directory)
-            _run(sys.executable, "-m", "venv", str(directory))
-            _run(str(python), "-m", "pip", "install", "--quiet", "--no-input", *REQUIREMENTS[name])
+            (_make_with_npm if name in OF_NPM else _make_with_pip)(directory, REQUIREMENTS[name])
             (directory / _STAMP).touch()
-    return _python(directory)
+    return directory if name in OF_NPM else _python(directory)
+
+
+def node() -> str:
+    """The `node` on PATH.
+
+    Raises:
+        NotInstalled: there is none.
+    """
+    return _program("node")
 
 
 def is_complete(name: str) -> bool:
@@ -74,9 +92,28 @@ def _made_once(name: str) -> Path | NotInstalled:
         return reason
 
 
-def _run(*command: str) -> None:
+def _make_with_pip(directory: Path, requirements: tuple[str, ...]) -> None:
+    _run(sys.executable, "-m", "venv", str(directory))
+    _run(str(_python(directory)), "-m", "pip", "install", "--quiet", "--no-input", *requirements)
+
+
+def _make_with_npm(directory: Path, requirements: tuple[str, ...]) -> None:
+    directory.mkdir()
+    (directory / "package.json").write_text('{"private": true}\n')
+    npm = _program("npm")
+    _run(npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *requirements, cwd=directory)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise NotInstalled(f"there is no {name} on PATH")
+    return found
+
+
+def _run(*command: str, cwd: Path | None = None) -> None:
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS, cwd=cwd)
     except subprocess.TimeoutExpired:
         raise NotInstalled(f"{' '.join(command[1:])} took longer than {INSTALL_SECONDS} s") from None
     except subprocess.CalledProcessError as error:

@@ -24,10 +24,14 @@ ABOUT = "What is the new ticket about?"
 MATTERS = 'How much does "Printer on fire" matter?'
 TAKES = 'Who takes "Printer on fire", of high priority?'
 PAY_T2 = 'Pay 20 back for T-2 ("Invoice total is wrong")?'
+NAME_T4 = 'What should T-4 be called, instead of "Password reset email missing"?'
+STAYS, NOTED = "Which one stays, T-4 or T-5? The other is deleted.", "What should be noted about merging T-4 and T-5?"
+DEPLOY = "Deploy to staging?"
 MAIL_T1 = 'To the customer of T-1: "Cannot log in" is resolved.'
 MAIL_T2 = "To the customer of T-2: 20 is on its way."
 
 FIRE, HIGH, GENERAL = accept({"title": "Printer on fire"}), accept({"priority": "high"}), accept({"agent": "general"})
+T4 = accept({"id": "T-4"})
 
 
 class Step(NamedTuple):
@@ -37,7 +41,7 @@ class Step(NamedTuple):
         name: of the step.
         call: what is called, and what the user answers.
         asked: the questions' messages.
-        value: what the result holds of this; None where the tool fails.
+        value: what the result holds of this; a text where the tool fails, which its error holds.
         effects: what the history has more than before; `{n}` is its next number.
     """
 
@@ -64,6 +68,18 @@ def _refund(answer: Any, refunded: bool) -> tuple[Call, tuple[str, ...], Any]:
     return call("refund", answer, id="T-2", amount=20), (PAY_T2,), {"id": "T-2", "refunded": refunded}
 
 
+def _rename(answer: Any, renamed: bool) -> tuple[Call, tuple[str, ...], Any]:
+    return call("rename_ticket", answer, id="T-4"), (NAME_T4,), {"id": "T-4", "renamed": renamed}
+
+
+def _merge(stays: Any, note: Any, value: Any) -> tuple[Call, tuple[str, ...], Any]:
+    return call("merge_tickets", stays, note, first="T-4", second="T-5"), (STAYS, NOTED), value
+
+
+def _deploy(answer: Any, value: Any) -> tuple[Call, tuple[str, ...], Any]:
+    return call("deploy", answer, environment="staging"), (DEPLOY,), value
+
+
 RESERVED, RELEASED = "reserved 20 for T-2 (R-{n})", "released 20 for T-2 (R-{n})"
 BILLING = call("assign_ticket", id="T-2", agent="billing")
 
@@ -80,7 +96,7 @@ STEPS = [
     Step("delete, cancelled", *_delete(CANCEL, False)),
     Step("delete, wrong id", *_delete(accept({"id": "T-4"}), False)),
     Step("delete, right id", *_delete(accept({"id": "T-3"}), True), ("deleted T-3",)),
-    Step("delete, unknown", call("delete_ticket", id="T-3"), (), None),
+    Step("delete, unknown", call("delete_ticket", id="T-3"), (), "Unknown ticket"),
     Step("open, declined", call("open_ticket", DECLINE), (ABOUT,), {"opened": False}),
     Step("open, cancelled at the second", call("open_ticket", FIRE, CANCEL), (ABOUT, MATTERS), {"opened": False}),
     Step(
@@ -100,6 +116,20 @@ STEPS = [
     Step("refund, declined", *_refund(DECLINE, False), (RESERVED, RELEASED)),
     Step("refund, cancelled", *_refund(CANCEL, False), (RESERVED, RELEASED)),
     Step("refund, accepted", *_refund(TICKED, True), (RESERVED, "refunded 20 for T-2 (R-{n})")),
+    Step("rename, declined", *_rename(DECLINE, False)),
+    Step("rename, cancelled", *_rename(CANCEL, False)),
+    Step("rename, accepted", *_rename(accept({"title": "Mail is missing"}), True), ("renamed T-4",)),
+    Step("merge, declined", *_merge(DECLINE, DECLINE, {"merged": False})),
+    Step("merge, cancelled", *_merge(CANCEL, accept({"note": "the same"}), {"merged": False})),
+    Step("merge, note declined", *_merge(T4, DECLINE, {"merged": True, "kept": "T-4"}), ("merged T-5 into T-4",)),
+    Step("deploy, declined", *_deploy(DECLINE, "did not agree (decline)")),
+    Step("deploy, cancelled", *_deploy(CANCEL, "did not agree (cancel)")),
+    Step("deploy, no tick", *_deploy(accept({"approve": False}), "did not tick")),
+    Step(
+        "deploy, accepted",
+        *_deploy(accept({"approve": True, "note": "at last"}), {"environment": "staging", "deployed": True}),
+        ("deployed to staging: at last",),
+    ),
 ]
 
 

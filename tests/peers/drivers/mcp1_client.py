@@ -5,15 +5,14 @@ from typing import Any
 import mcp.types as types
 from mcp import ClientSession, McpError
 from mcp.client.streamable_http import streamablehttp_client
-from plan import Json, Plan, drive
+from plan import Json, Plan, Requests, drive
 
 
 async def converse(plan: Plan) -> None:
     """Follow a plan over one session."""
 
     async def ask(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
-        assert isinstance(params, types.ElicitRequestFormParams)
-        answer = await plan.answer(params.message, params.requestedSchema)
+        answer = await plan.answer(_wire(params))
         if "error" in answer:
             return types.ErrorData(code=answer["error"], message="planned")
         return types.ElicitResult(action=answer["action"], content=answer.get("content"))
@@ -39,7 +38,18 @@ async def converse(plan: Plan) -> None:
         async def call_tool(name: str, arguments: Json) -> Json:
             return _wire(await mcp.call_tool(name, arguments))
 
-        await plan.run(list_tools, call_tool, _error)
+        requests: Requests = {
+            "prompts/list": mcp.list_prompts,
+            "prompts/get": mcp.get_prompt,
+            "resources/list": mcp.list_resources,
+            "resources/templates/list": mcp.list_resource_templates,
+            "resources/read": mcp.read_resource,
+        }
+
+        async def request(method: str, params: Json) -> Json:
+            return _wire(await requests[method](**params))
+
+        await plan.run(list_tools, call_tool, request, _error)
 
 
 def _wire(model: Any) -> Json:

@@ -3,16 +3,15 @@
 from typing import Any
 
 from mcp import Client, MCPError
-from mcp_types import ElicitRequestFormParams, ElicitResult, ErrorData
-from plan import Json, Plan, drive
+from mcp_types import ElicitResult, ErrorData
+from plan import Json, Plan, Requests, drive
 
 
 async def converse(plan: Plan) -> None:
     """Follow a plan with one client."""
 
     async def ask(context: Any, params: Any) -> ElicitResult | ErrorData:
-        assert isinstance(params, ElicitRequestFormParams)
-        answer = await plan.answer(params.message, _wire(params)["requestedSchema"])
+        answer = await plan.answer(_wire(params))
         if "error" in answer:
             return ErrorData(code=answer["error"], message="planned")
         return ElicitResult(action=answer["action"], content=answer.get("content"))
@@ -33,7 +32,18 @@ async def converse(plan: Plan) -> None:
         async def call_tool(name: str, arguments: Json) -> Json:
             return _wire(await mcp.call_tool(name, arguments))
 
-        await plan.run(list_tools, call_tool, _error)
+        requests: Requests = {
+            "prompts/list": mcp.list_prompts,
+            "prompts/get": mcp.get_prompt,
+            "resources/list": mcp.list_resources,
+            "resources/templates/list": mcp.list_resource_templates,
+            "resources/read": mcp.read_resource,
+        }
+
+        async def request(method: str, params: Json) -> Json:
+            return _wire(await requests[method](**params))
+
+        await plan.run(list_tools, call_tool, request, _error)
 
 
 def _wire(model: Any) -> Json:

@@ -15,6 +15,8 @@ from typing import Any
 import jsonschema
 
 Json = dict[str, Any]
+Requests = dict[str, Callable[..., Awaitable[Any]]]
+"""By method, what an SDK has for it; the keywords are the request's params."""
 FALLBACK_TOOL = "sendElicitationResult"
 
 
@@ -38,6 +40,7 @@ class Plan:
         self,
         list_tools: Callable[[], Awaitable[list[Json]]],
         call_tool: Callable[[str, Json], Awaitable[Json]],
+        request: Callable[[str, Json], Awaitable[Json]],
         error_of: Callable[[Exception], Json],
     ) -> None:
         """Make the planned calls, those of one step at once.
@@ -45,6 +48,7 @@ class Plan:
         Args:
             list_tools: asks the server for its tools.
             call_tool: calls one; its result is as it is on the wire.
+            request: makes a request with another method, as `prompts/get`; its result likewise.
             error_of: what a failed call has for `error` in the report.
         """
         listener = asyncio.create_task(self._listen())
@@ -52,22 +56,33 @@ class Plan:
         for step in self._steps:
             self._open = [_Call(planned) for planned in step]
             self.report["calls"] += [call.report for call in self._open]
-            await asyncio.gather(*(self._make(call, call_tool, error_of) for call in self._open))
+            await asyncio.gather(*(self._make(call, call_tool, request, error_of) for call in self._open))
         while not set(self._expected) <= set(self.report["notifications"]):
             self._notified.clear()
             await self._notified.wait()
         self.report["tools_afterwards"] = await list_tools()
         listener.cancel()
 
-    async def answer(self, message: str, schema: Json, elicit_id: str | None = None) -> Json:
-        """Be the user: what is planned for this question, once it may go out. Either `action` or `error` is in it."""
+    async def answer(self, asked: Json) -> Json:
+        """Be the user: what is planned for this question, once it may go out. Either `action` or `error` is in it.
+
+        Args:
+            asked: its `message`, `requestedSchema` or `url`, and `elicitId` where it is asked in the chat.
+        """
+        message, elicit_id = asked["message"], asked.get("elicitId")
         for call in self._open:
             if call.answers and call.answers[0]["about"] in message:
-                by = "form" if elicit_id is None else "chat"
-                call.report["questions"].append({"message": message, "requestedSchema": schema, "by": by})
+                call.report["questions"].append(
+                    {
+                        "message": message,
+                        "requestedSchema": asked.get("requestedSchema"),
+                        "url": asked.get("url"),
+                        "by": "form" if elicit_id is None else "chat",
+                    }
+                )
                 answer = call.answers.pop(0)
                 may_go = self._may_go.setdefault(answer["wait"], asyncio.Event()) if answer["wait"] else None
-                say({"asked": {"message": message, "elicitId": elicit_id}})
+                say({"asked": {"message": message, "elicitId": elicit_id, "url": asked.get("url")}})
                 if may_go is not None:
                     await may_go.wait()
                 return answer
@@ -83,11 +98,12 @@ class Plan:
         self,
         call: "_Call",
         call_tool: Callable[[str, Json], Awaitable[Json]],
+        request: Callable[[str, Json], Awaitable[Json]],
         error_of: Callable[[Exception], Json],
     ) -> None:
         try:
             async with asyncio.timeout(self._call_seconds):
-                result = await call_tool(call.name, call.arguments)
+                result = await (request if call.is_method else call_tool)(call.name, call.arguments)
                 pending = _pending(result)
                 while pending is not None:
                     result = await self._pass_on(call, pending, call_tool)
@@ -100,9 +116,10 @@ class Plan:
 
     async def _pass_on(self, call: "_Call", pending: Json, call_tool: Callable[[str, Json], Awaitable[Json]]) -> Json:
         """Be the model: ask in the chat, and call the fallback tool."""
-        answer = await self.answer(pending["message"], pending["schema"], pending["elicitId"])
+        asked, *_ = pending.get("questions") or [pending]  # of several, one at a time
+        answer = await self.answer({**asked, "requestedSchema": asked["schema"]})
         given = {key: answer[key] for key in ("action", "content") if key in answer}
-        arguments = {"elicitId": pending["elicitId"], **given}
+        arguments = {"elicitId": asked["elicitId"], **given}
         result, *again = await asyncio.gather(*[call_tool(FALLBACK_TOOL, arguments)] * answer["times"])
         call.report["again"] += again
         if not result.get("isError"):
@@ -131,6 +148,11 @@ class _Call:
             "result": None,
             "error": None,
         }
+
+    @property
+    def is_method(self) -> bool:
+        """Whether it is a request of its own instead of a tool's call."""
+        return "/" in self.name
 
     def was_refused(self, result: Json) -> bool:
         """Whether an answer was invalid and another one is planned."""

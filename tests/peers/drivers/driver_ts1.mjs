@@ -1,0 +1,43 @@
+// Drives the client of @modelcontextprotocol/sdk 1.x, which knows legacy revisions only. See `plan.py`.
+
+import { drive } from "./plan.mjs";
+
+/** `load` imports a module of the peer's environment. */
+export async function main(load) {
+  const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
+  const { StreamableHTTPClientTransport } = await load("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const { ElicitRequestSchema, McpError } = await load("@modelcontextprotocol/sdk/types.js");
+  const { AjvJsonSchemaValidator } = await load("@modelcontextprotocol/sdk/validation/ajv");
+
+  await drive(async (plan) => {
+    const capabilities = plan.canBeAsked ? { elicitation: { form: {}, url: {} } } : {};
+    const mcp = new Client({ name: "driver", version: "1" }, { capabilities });
+    mcp.onerror = (error) => plan.complained(error);
+    mcp.fallbackNotificationHandler = async ({ method }) => plan.notified(method);
+    if (plan.canBeAsked)
+      mcp.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
+        const { action, content, error } = await plan.answer(params);
+        if (error !== undefined) throw new McpError(error, "planned");
+        return { action, content };
+      });
+    const transport = new StreamableHTTPClientTransport(plan.url);
+    await mcp.connect(transport);
+    plan.report.revision = transport.protocolVersion;
+    const methods = {
+      "prompts/list": () => mcp.listPrompts(),
+      "prompts/get": (params) => mcp.getPrompt(params),
+      "resources/list": () => mcp.listResources(),
+      "resources/templates/list": () => mcp.listResourceTemplates(),
+      "resources/read": (params) => mcp.readResource(params),
+    };
+    await plan.run({
+      listTools: async () => (await mcp.listTools()).tools,
+      callTool: (name, args) => mcp.callTool({ name, arguments: args }),
+      request: (method, params) => methods[method](params),
+      errorOf: ({ code, message, data }) => (typeof code === "number" ? { code, message, data } : { message }),
+      complaintOf: (schema, value) => new AjvJsonSchemaValidator().getValidator(schema)(value).errorMessage,
+    });
+    await transport.terminateSession();
+    await mcp.close();
+  });
+}
