@@ -69,14 +69,14 @@ def demo(
         keys = None if key_file is None else load_keys(key_file)
         base_url = f"http://{host}:{port}"
         bridge = make(store=store, keys=keys, base_url=base_url)
+        if stdio:
+            bridge.run_stdio()
+            return
         if key_file is None:
             _err.print(
                 "No --key-file: a random key seals open questions. After a restart, or in a second process, "
                 "modern clients have to call again."
             )
-        if stdio:
-            bridge.run_stdio()
-            return
         url = f"{base_url}/mcp"
         _out.print(f"[bold]The help desk serves[/bold] {url}\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")

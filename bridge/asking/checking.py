@@ -61,11 +61,16 @@ def check_reply(question: Question, raw: object, source: Literal["form", "chat",
     content = raw.get("content")
     if source == "chat":
         content = lenient_content(question.schema, content)
-    if not _is_in_range(content):
-        return InvalidReply(("content: a number is out of range",))
     if not isinstance(content, dict):
         return InvalidReply(("content: an accepted form must have its fields in an object",))
     return _checked(question.schema, content, source)
+
+
+def _exact(field: Json | None, value: Any) -> Any:
+    """A whole number as one, however it was written: JSON Schema takes 3.0 for an integer."""
+    if field is not None and field["type"] == "integer" and isinstance(value, float):
+        return int(value)
+    return value
 
 
 def _is_in_range(value: object) -> bool:
@@ -97,7 +102,10 @@ def _checked(schema: Json, content: Json, source: Literal["form", "chat", "page"
     filled = {**content, **missing} if missing else content
     validator = _validator(canonical(schema))
     if validator.is_valid(filled):
-        return Reply("accept", filled, source)
+        exact = {name: _exact(fields.get(name), value) for name, value in filled.items()}
+        if _is_in_range(exact):
+            return Reply("accept", exact, source)
+        return InvalidReply(("content: a number is out of range",))
     return InvalidReply(tuple(sorted({_reason(error) for error in validator.iter_errors(filled)})))
 
 

@@ -44,7 +44,7 @@ def requested_schema(schema: Json, revision: Revision) -> Json:
         if revision.rich_forms:
             fields[name] = _rich(field)
         elif field["type"] == "array":
-            fields |= _boxes(name, field)
+            fields |= _boxes(name, field, schema)
             required = [other for other in required if other != name]
         else:
             fields[name] = _plain(field)
@@ -60,10 +60,15 @@ def read_shown(schema: Json, content: object, revision: Revision) -> object:
     for name, field in schema["properties"].items():
         if field["type"] != "array":
             continue
-        boxes = {_box(name, value): value for value, _ in _options(field)}
-        given = {box: read.pop(box) for box in boxes if box in read}
-        if all(isinstance(ticked, bool) for ticked in given.values()) and (given or name in schema.get("required", ())):
-            read[name] = [boxes[box] for box, ticked in given.items() if ticked]
+        boxes = _box_names(name, field, schema)
+        given = {value: read.pop(box) for value, box in boxes.items() if box in read}
+        if not given and name not in schema.get("required", ()):
+            continue
+        if not all(isinstance(ticked, bool) for ticked in given.values()):
+            read[name] = given  # no list, and so no answer
+            continue
+        chosen = field.get("default", ())
+        read[name] = [value for value in boxes if given.get(value, value in chosen)]
     return read
 
 
@@ -94,19 +99,27 @@ def _plain(field: Json) -> Json:
     return shown
 
 
-def _boxes(name: str, field: Json) -> Json:
+def _boxes(name: str, field: Json, schema: Json) -> Json:
     """2025-06-18 has no choice of several: one box for each choice."""
     label = field.get("title") or name
     about = {"description": field["description"]} if "description" in field else {}
     chosen = field.get("default", ())
+    names = _box_names(name, field, schema)
     return {
-        _box(name, value): {"type": "boolean", "title": f"{label}: {title}", **about, "default": value in chosen}
+        names[value]: {"type": "boolean", "title": f"{label}: {title}", **about, "default": value in chosen}
         for value, title in _options(field)
     }
 
 
-def _box(name: str, value: str) -> str:
-    return f"{name}: {value}"
+def _box_names(name: str, field: Json, schema: Json) -> dict[str, str]:
+    """The field name of each choice's box, which no field of the form has."""
+    names: dict[str, str] = {}
+    for value, _ in _options(field):
+        box = f"{name}: {value}"
+        while box in schema["properties"] or box in names.values():
+            box += "_"
+        names[value] = box
+    return names
 
 
 def _options(field: Json) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ Constraints that a form cannot show are kept, for the answer to be checked again
 are shown as texts, and become what they mean when the answer is read.
 """
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,16 @@ __all__ = ["Flat", "flatten"]
 
 _STRING: Final = ("minLength", "maxLength", "pattern", "format")
 _NUMBER: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_CONSTRAINTS: Final = {"string": _STRING, "number": _NUMBER, "integer": _NUMBER, "boolean": ()}
 _COMMON: Final = ("title", "description", "default")
+_CHOICES: Final = ("enum", "enumNames", "const", "oneOf", "anyOf")
+_LIST: Final = ("items", "minItems", "maxItems", "uniqueItems")
+_ROOT: Final = ("type", "properties", "required", "additionalProperties", "title", "description", "default")
+_SAY_NOTHING: Final = frozenset(
+    {"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "examples", "deprecated", "readOnly", "writeOnly"}
+    | {"contentEncoding", "contentMediaType"}
+)
+"""Keywords that describe, and constrain nothing."""
 _MAX_REFERENCES: Final = 32
 
 
@@ -25,13 +35,17 @@ class Flat(msgspec.Struct, frozen=True):
     Args:
         schema: `type`, `properties` and `required`, with every constraint.
         meanings: for each field whose choices are no texts: the value behind each text.
+        nullable: the fields that must be there and may be None: left out, they are None.
     """
 
     schema: Json
     meanings: dict[str, dict[str, Any]]
+    nullable: tuple[str, ...] = ()
 
     def meant(self, content: Json) -> Json:
         """Checked content with the values that its texts mean."""
+        if self.nullable:
+            content = {**dict.fromkeys(self.nullable), **content}
         if not self.meanings:
             return content
         return {name: self._meaning(name, value) for name, value in content.items()}
@@ -58,21 +72,36 @@ def flatten(schema: Json, owner: str) -> Flat:
     root = _resolved(schema, schema, owner)
     if root.get("type", "object") != "object":
         raise TypeError(f"{owner} must describe an object, not {root.get('type')!r}")
+    _check_keywords(root, _ROOT, owner)
     fields: Json = {}
     meanings: dict[str, dict[str, Any]] = {}
-    required = list(root.get("required", ()))
-    for name, field in root.get("properties", {}).items():
+    nullable: list[str] = []
+    properties, required = root.get("properties", {}), list(root.get("required", ()))
+    others = root.get("additionalProperties", False)
+    if isinstance(others, dict) or (others and not properties) or not properties.keys() >= set(required):
+        raise TypeError(f"{owner}: a form has the fields that its properties name, and no others")
+    for name, field in properties.items():
         where = f"{owner}.{name}"
+        if not isinstance(field, dict):
+            raise TypeError(f"{where}: a field needs a schema that says of which kind it is")
         shape, optional = _without_null(field, schema, where)
         fields[name] = _with_good_default(_field(shape, schema, where, meanings.setdefault(name, {})), where)
         if optional and name in required:
             required.remove(name)
+            nullable.append(name)
     flat: Json = {"type": "object", "properties": fields}
     if required:
         flat["required"] = required
     if root.get("additionalProperties") is False:
         flat["additionalProperties"] = False
-    return Flat(flat, {name: values for name, values in meanings.items() if values})
+    return Flat(flat, {name: values for name, values in meanings.items() if values}, tuple(nullable))
+
+
+def _check_keywords(schema: Json, known: Collection[str], where: str) -> None:
+    """Refuse a constraint that would be lost: it would not be enforced on the answer."""
+    for keyword in schema:
+        if keyword not in known and keyword not in _SAY_NOTHING and not keyword.startswith("x-"):
+            raise TypeError(f"{where}: a form cannot hold the keyword {keyword!r}")
 
 
 def _resolved(schema: Json, root: Json, where: str) -> Json:
@@ -122,18 +151,24 @@ def _without_null_default(schema: Json) -> Json:
 
 
 def _field(schema: Json, root: Json, where: str, meaning: dict[str, Any]) -> Json:
+    if isinstance(schema.get("type"), list):
+        raise TypeError(f"{where}: a form cannot hold a union of types")
     kept: Json = {key: schema[key] for key in _COMMON if key in schema}
     kind = schema.get("type")
     choices = _choices(schema, where, meaning)
     if choices is not None:
+        _check_keywords(schema, ("type", *_COMMON, *_CHOICES), where)
         return {"type": "string", **choices, **_as_text(kept, meaning)}
     if kind == "array":
+        _check_keywords(schema, ("type", *_COMMON, *_LIST), where)
         items = _choices(_resolved(schema.get("items", {}), root, where), where, meaning)
         if items is None:
             raise TypeError(f"{where}: a form can hold a list of fixed choices only (an Enum or Literal)")
         listed = {"anyOf": items["oneOf"]} if "oneOf" in items else {"type": "string", **items}
         limits: Json = {key: schema[key] for key in ("minItems", "maxItems", "uniqueItems") if key in schema}
         return {"type": "array", "items": listed, **limits, **_as_text(kept, meaning)}
+    if kind in _CONSTRAINTS:
+        _check_keywords(schema, ("type", *_COMMON, *_CONSTRAINTS[kind]), where)
     if kind == "string":
         return {"type": kind, **{key: schema[key] for key in _STRING if key in schema}, **kept}
     if kind in ("number", "integer"):

@@ -7,11 +7,14 @@ tool gets. How the form looks under one revision is in `dialects.py`; this modul
 import base64
 import enum
 import hashlib
+import sys
+import typing
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
+import typing_extensions
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from bridge.asking.flattening import Flat, flatten
@@ -59,9 +62,13 @@ def form_of(schema: Any) -> Form:
     Source: client/elicitation#requested-schema.
     """
     if isinstance(schema, Mapping):
-        return _form(flatten(dict(schema), "the schema"), lambda content: content)
+        flat = flatten(dict(schema), "the schema")
+        return _form(msgspec.structs.replace(flat, nullable=()), lambda content: content)
+    if isinstance(schema, str):
+        raise TypeError(f"the text {schema!r} is no schema; to open a page, use elicit_url")
     try:
-        return _form_of_type(schema)
+        # Two Literals are equal whatever the order of their values: the text tells them apart.
+        return _form_of_type(schema, repr(schema) if get_args(schema) else "")
     except TypeError as error:
         if "unhashable" in str(error):
             raise TypeError(f"{schema!r} is no schema that elicit knows") from None
@@ -69,7 +76,7 @@ def form_of(schema: Any) -> Form:
 
 
 @lru_cache(maxsize=1024)
-def _form_of_type(kind: Any) -> Form:
+def _form_of_type(kind: Any, text: str) -> Form:
     if kind is bool:
         field = {"type": "boolean", "title": "Confirm"}
         asked = {"type": "object", "properties": {CONFIRM: field}, "required": [CONFIRM]}
@@ -77,7 +84,7 @@ def _form_of_type(kind: Any) -> Form:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return _form(flatten(_struct_schema(kind), _name(kind)), lambda content: _converted(kind, content))
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        adapter: TypeAdapter[Any] = TypeAdapter(_of_today(kind))
         schema = adapter.json_schema(mode="validation")
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise TypeError(f"{_name(kind)} is no schema that elicit knows: {error}") from None
@@ -97,10 +104,25 @@ def _form_of_type(kind: Any) -> Form:
 
 def _is_scalar(kind: Any) -> bool:
     if get_origin(kind) is list:
-        return _is_scalar(get_args(kind)[0])
+        return any(map(_is_scalar, get_args(kind)[:1]))
     if get_origin(kind) is Literal:
         return True
-    return isinstance(kind, type) and (kind in (str, int, float) or issubclass(kind, enum.Enum))
+    return kind in (str, int, float) or _is_enum(kind)
+
+
+def _of_today(kind: Any) -> Any:
+    """A TypedDict of the standard library as one of typing_extensions: before Python 3.12 pydantic takes no other."""
+    if not typing.is_typeddict(kind) or sys.version_info >= (3, 12):
+        return kind
+    hints = typing.get_type_hints(kind, include_extras=True)
+    fields = {
+        name: typing_extensions.Required[hint]
+        if name in kind.__required_keys__
+        else typing_extensions.NotRequired[hint]
+        for name, hint in hints.items()
+    }
+    make: Any = typing_extensions.TypedDict
+    return make(kind.__name__, fields)
 
 
 def _form(flat: Flat, read: Callable[[Json], Any]) -> Form:
@@ -113,9 +135,18 @@ def _form(flat: Flat, read: Callable[[Json], Any]) -> Form:
 
 def _struct_schema(kind: type[msgspec.Struct]) -> Json:
     try:
-        return msgspec.json.schema(kind)
+        schema = msgspec.json.schema(kind)
     except TypeError as error:
         raise TypeError(f"{_name(kind)} is no schema that elicit knows: {error}") from None
+    for field in msgspec.structs.fields(kind):
+        for choices in filter(_is_enum, (field.type, *get_args(field.type))):
+            # msgspec sorts an Enum's values; its author chose their order.
+            schema["$defs"].get(choices.__name__, {})["enum"] = [member.value for member in choices]
+    return schema
+
+
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, enum.Enum)
 
 
 def _converted(kind: type[msgspec.Struct], content: Json) -> Any:

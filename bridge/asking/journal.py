@@ -38,7 +38,7 @@ class Journal(msgspec.Struct):
         asked: the key of each path, in the order of first asking.
         replies: the recorded answer of each path that has one.
         steps: the recorded result of each step, by name.
-        refused: how often a recorded answer broke a rule that its form could not show, by path.
+        refused: how often a question was asked again because its answer did not match, by path.
     """
 
     asked: dict[str, str] = {}
@@ -49,6 +49,11 @@ class Journal(msgspec.Struct):
     def record(self, question: Question, reply: Reply) -> None:
         """Keep the answer to a question."""
         self.replies[question.path] = reply
+
+    def refuse(self, question: Question, reasons: tuple[str, ...]) -> Question:
+        """The question once more, because its answer was none; counted, whatever was wrong."""
+        self.refused[question.path] = self.refused.get(question.path, 0) + 1
+        return question.again(reasons)
 
     def size(self) -> int:
         """How many bytes the journal takes, encoded."""
@@ -67,8 +72,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     elicitation_id: str | None = None
     reask: int = 0
 
-    def question(self, key: str, path: str) -> Question:
-        """The question, with its key and its path."""
+    def question(self, key: str, path: str, reask: int) -> Question:
+        """The question, with its key, its path, and how often it may still be asked again."""
         return Question(
             key=key,
             path=path,
@@ -78,7 +83,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             params=self.params,
             mode=self.mode,
             elicitation_id=self.elicitation_id,
-            reask=self.reask,
+            reask=reask,
         )
 
 
@@ -123,7 +128,7 @@ class Replay:
         path = digest([place, times])
         wire_key = self._key(path, key, asked.mode)
         self._keys.add(wire_key)
-        question = asked.question(wire_key, path)
+        question = asked.question(wire_key, path, max(0, asked.reask - self.journal.refused.get(path, 0)))
         reply = self.journal.replies.get(path)
         if reply is None:
             self.open[wire_key] = question
@@ -150,10 +155,8 @@ class Replay:
     def refuse(self, question: Question, reasons: tuple[str, ...]) -> bool:
         """Forget an answer that broke a rule which its form could not show; return whether it is asked again."""
         self.journal.replies.pop(question.path, None)
-        times = self.journal.refused.get(question.path, 0)
-        self.journal.refused[question.path] = times + 1
-        self.open[question.key] = question.again(reasons) if times < question.reask else question
-        return times < question.reask
+        self.open[question.key] = self.journal.refuse(question, reasons) if question.reask > 0 else question
+        return question.reask > 0
 
     def enter_step(self, name: str) -> None:
         """Note that a step is taken.

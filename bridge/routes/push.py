@@ -193,7 +193,7 @@ class Push:
             answered = await self._ask_once(current, session, question)
             if not isinstance(answered, InvalidReply) or question.reask <= 0:
                 return answered
-            question = question.again(answered.reasons)
+            question = current.call.journal.refuse(question, answered.reasons)
 
     async def _ask_once(self, current: Round, session: Session, question: Question) -> _Answered | _Late | _Parked:
         question_id = "ask-" + secrets.token_urlsafe(18)

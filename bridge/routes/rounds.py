@@ -128,7 +128,7 @@ class Rounds:
                 if isinstance(reply, Reply):
                     state.journal.record(question, reply)
                 elif question.reask > 0 and _is_response(given[question.key]):
-                    state.questions[position] = question.again(reply.reasons)
+                    state.questions[position] = state.journal.refuse(question, reply.reasons)
                     missing.append(state.questions[position])
                 else:
                     return _refused(question, given[question.key], reply)

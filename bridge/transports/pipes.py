@@ -18,6 +18,8 @@ _CHUNK_BYTES: Final = 64 * 1024
 _WRITE_BYTES: Final = getattr(select, "PIPE_BUF", 4096)
 """What a pipe that is ready takes without blocking."""
 
+_NOTHING: Final = memoryview(b"")
+
 
 def take_streams() -> tuple[int, int]:
     """Keep this process's stdin and stdout for the wire; whatever else uses them gets nothing, and stderr.
@@ -151,7 +153,7 @@ class LineWriter:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._turn = anyio.Lock()
-        self._rest = memoryview(b"")
+        self._rest = _NOTHING
         self._poll: select.poll | None = None
         if hasattr(select, "poll"):
             self._poll = select.poll()
@@ -165,10 +167,11 @@ class LineWriter:
         """
         data = memoryview(line + b"\n")
         if not self._rest and not self._turn.locked():
-            self._rest, data = data, self._rest
+            self._rest = data
             self._push()
             if not self._rest:
                 return
+            data = _NOTHING
         async with self._turn:
             await self._drain()
             self._rest = data
@@ -182,7 +185,7 @@ class LineWriter:
     async def _drain(self) -> None:
         while self._rest:
             if self._poll is None:
-                rest, self._rest = self._rest, memoryview(b"")
+                rest, self._rest = self._rest, _NOTHING
                 await anyio.to_thread.run_sync(_write_all, self._descriptor, rest)
                 return
             self._push()

@@ -5,7 +5,7 @@ Source: basic/transports/stdio of 2026-07-28.
 
 import signal
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 
 import anyio
 
@@ -32,33 +32,33 @@ class StdioTransport:
         self._reader = LineReader(incoming, MAX_BODY_BYTES)
         self._writer = LineWriter(outgoing)
         self._connection = Connection(parts, self._writer.write)
+        self._signals = anyio.CancelScope()
 
     async def serve(self, *, until_signal: bool = False) -> None:
         """Serve until the client's messages end.
 
         Args:
-            until_signal: whether SIGTERM and SIGINT end it too. A second one ends the process.
+            until_signal: whether SIGTERM and SIGINT end it too. One that comes when it is ending ends the process.
         """
         async with anyio.create_task_group() as tasks:
             if until_signal and sys.platform != "win32":
-                tasks.start_soon(_on_signal, self._connection.stop)
+                tasks.start_soon(self._heed_signals)
             try:
-                await self._connection.serve(self._reader.read)
+                await self._connection.serve(self._read)
             finally:
                 self._reader.close()
             tasks.cancel_scope.cancel()
-        with anyio.move_on_after(_LAST_SECONDS):
-            await self._drain()
-
-    async def _drain(self) -> None:
-        try:
+        with anyio.move_on_after(_LAST_SECONDS), suppress(OSError):
             await self._writer.drain()
-        except OSError:
-            return
 
+    async def _read(self) -> list[bytes] | None:
+        lines = await self._reader.read()
+        if lines is None:
+            self._signals.cancel()
+        return lines
 
-async def _on_signal(stop: Callable[[], None]) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            stop()
-            return
+    async def _heed_signals(self) -> None:
+        with self._signals, anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for _ in signals:
+                self._connection.stop()
+                return

@@ -453,6 +453,9 @@ class Context:
             return Answer("accept", content, reply.source)
         except ValueError as error:
             reasons = tuple(str(error).splitlines())
+            if self._call.route() is RouteName.CHAT:
+                # There an invalid answer never uses the question up: it stays open under its id.
+                question = msgspec.structs.replace(question, reask=0)
             if not self._replay.refuse(question, reasons):
                 self._invalid = InvalidReply(reasons)
             raise Suspended(question.key) from None
