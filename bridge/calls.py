@@ -14,7 +14,7 @@ import msgspec
 from bridge.asking.journal import MAX_JOURNAL_BYTES, Journal
 from bridge.asking.question import Question
 from bridge.asking.routes import ClientRule, RouteName, choose
-from bridge.claims import AlreadyAnswered, Claims, Ending, Execution, Interrupted, Released
+from bridge.claims import AlreadyAnswered, Claims, Ending, Interrupted, Released
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import INTERNAL_ERROR, Json
 from bridge.upstreams.base import AskingRules, Call, CallRequest, Failed, Finished, Outlet, Stopped, Upstream
@@ -213,12 +213,7 @@ class Calls:
         """
         exchange = current.exchange
 
-        def joined(execution: Execution, waits: bool) -> None:
-            def leave() -> None:
-                execution.leave()
-                if waits:
-                    exchange.cancel()
-
+        def joined(leave: Callable[[], None]) -> None:
             exchange.on_gone = leave
 
         async def run() -> Ending | Released:
@@ -232,6 +227,7 @@ class Calls:
             run,
             ttl_seconds=ttl_seconds,
             repeatable=await self._is_repeatable(current.call.request),
+            cancel=exchange.cancel,
             joined=joined,
         )
         if isinstance(ending, AlreadyAnswered):

@@ -73,18 +73,29 @@ class _Claim(msgspec.Struct, frozen=True, array_like=True):
 class Execution:
     """A claimed round that this process runs, or waits for, with everybody who wants its ending."""
 
-    def __init__(self, answers: str, scope: anyio.CancelScope) -> None:
+    def __init__(self, answers: str, cancel: Callable[[], None]) -> None:
         self.answers = answers
         self.waiters = 1
-        self.scope = scope
-        self.over = anyio.Event()
+        self._cancel = cancel
+        self._over: anyio.Event | None = None
         self.ending: Ending | Released | AlreadyAnswered | Interrupted = Interrupted()
 
     def leave(self) -> None:
         """One of those who wait has gone. When the last has, the round is cancelled."""
         self.waiters -= 1
         if self.waiters <= 0:
-            self.scope.cancel()
+            self._cancel()
+
+    async def join(self) -> None:
+        """Wait until the round is over."""
+        if self._over is None:
+            self._over = anyio.Event()
+        await self._over.wait()
+
+    def end(self) -> None:
+        """The round is over."""
+        if self._over is not None:
+            self._over.set()
 
 
 class Claims:
@@ -107,7 +118,8 @@ class Claims:
         *,
         ttl_seconds: float,
         repeatable: bool,
-        joined: Callable[[Execution, bool], None],
+        cancel: Callable[[], None],
+        joined: Callable[[Callable[[], None]], None],
     ) -> Ending | Released | AlreadyAnswered | Interrupted:
         """Run an answered round, or find out how it ended.
 
@@ -117,7 +129,8 @@ class Claims:
             run: runs the round. `Released` says that it did not get past its question: the claim is given up.
             ttl_seconds: how long the claim is kept; longer than anybody can present the round again.
             repeatable: whether a round that was cut off may be run again (the tool only reads, or is idempotent).
-            joined: told of the execution that this waiter is part of, so that it can leave, and whether it only waits.
+            cancel: cancels the request that asks for the round.
+            joined: told how to leave, for when that request's client has gone: the round is cancelled with the last.
 
         Returns:
             The ending, the same for everybody with the same answers.
@@ -126,18 +139,17 @@ class Claims:
             if running.answers != answers:
                 return AlreadyAnswered()
             running.waiters += 1
-            joined(running, True)
-            await running.over.wait()
+            joined(_both(running.leave, cancel))
+            await running.join()
             if not (repeatable and isinstance(running.ending, Interrupted)):
                 return running.ending
-        execution = self._running[round_id] = Execution(answers, self._node.new_scope())
-        joined(execution, False)
+        execution = self._running[round_id] = Execution(answers, cancel)
+        joined(execution.leave)
         try:
-            with execution.scope:
-                execution.ending = await self._claimed(round_id, answers, run, ttl_seconds, repeatable)
+            execution.ending = await self._claimed(round_id, answers, run, ttl_seconds, repeatable)
         finally:
             del self._running[round_id]
-            execution.over.set()
+            execution.end()
         return execution.ending
 
     async def _claimed(
@@ -174,9 +186,13 @@ class Claims:
     async def _take(self, round_id: str, answers: str, ttl_seconds: float, replaced: int) -> bool:
         """Claim a round where there is no claim, or in place of one; nobody is left to wonder who has it."""
         mine = encode(_Claim(answers, self._node.id, "running"))
+        key = f"claim/{round_id}"
+        if not self._store.shared:
+            # A store in this process answers at once: nobody can leave meanwhile.
+            return await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=replaced) is not None
         version: int | None = None
         with anyio.CancelScope(shield=True):
-            version = await self._store.put(f"claim/{round_id}", mine, ttl_seconds=ttl_seconds, if_version=replaced)
+            version = await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=replaced)
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()
         except BaseException:
@@ -210,6 +226,9 @@ class Claims:
 
     async def _settle(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
         """Say how a round ended, also when it was cancelled; where the store is away, as soon as it is back."""
+        if not self._store.shared:
+            await self._write(round_id, claim, ending, ttl_seconds)
+            return
         with anyio.move_on_after(LEASE_SECONDS, shield=True):
             try:
                 await self._write(round_id, claim, ending, ttl_seconds)
@@ -249,6 +268,14 @@ class Claims:
     async def _long_ending(self, round_id: str) -> Ending | None:
         record = await self._store.get(f"result/{round_id}")
         return None if record is None else _ending_decoder.decode(record.value)
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    def call() -> None:
+        first()
+        second()
+
+    return call
 
 
 _claim_decoder: Final = msgspec.json.Decoder(_Claim)

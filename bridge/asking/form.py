@@ -4,7 +4,6 @@ A `Form` has the schema against which an answer is checked, on every route, and 
 tool gets. How the form looks under one revision is in `dialects.py`; this module knows no revision.
 """
 
-import base64
 import enum
 import hashlib
 import sys
@@ -18,6 +17,7 @@ import typing_extensions
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
 from bridge.asking.flattening import Flat, flatten
+from bridge.asking.secrets import described_secrets, secret_fields
 from bridge.protocol.messages import Json, canonical
 
 __all__ = ["CONFIRM", "VALUE", "Form", "digest", "form_of"]
@@ -38,12 +38,16 @@ class Form(msgspec.Struct, frozen=True):
         read: turns checked content into what the tool gets; raises ValueError with one line a field where a
             constraint that a form cannot show is broken.
         confirms: the form would be empty, so that it is one box: unticked, it is a no.
+        secret: the free-text fields that ask for a secret by their name, title or format.
+        described_secret: those whose description speaks of one.
     """
 
     schema: Json
     digest: str
     read: Callable[[Json], Any]
     confirms: bool = False
+    secret: tuple[str, ...] = ()
+    described_secret: tuple[str, ...] = ()
 
 
 def form_of(schema: Any) -> Form:
@@ -127,7 +131,13 @@ def _of_today(kind: Any) -> Any:
 
 def _form(flat: Flat, read: Callable[[Json], Any]) -> Form:
     if flat.schema["properties"]:
-        return Form(flat.schema, digest(flat.schema), lambda content: read(flat.meant(content)))
+        return Form(
+            flat.schema,
+            digest(flat.schema),
+            lambda content: read(flat.meant(content)),
+            secret=tuple(secret_fields(flat.schema)),
+            described_secret=tuple(described_secrets(flat.schema)),
+        )
     confirm = {"type": "boolean", "title": "Confirm"}
     filled = {**flat.schema, "properties": {CONFIRM: confirm}, "required": [CONFIRM]}
     return Form(filled, digest(filled), lambda content: read({}), confirms=True)
@@ -169,5 +179,5 @@ def _name(kind: Any) -> str:
 
 
 def digest(value: object) -> str:
-    """A short text that two JSON values share only when they are equal: 128 bits of SHA-256."""
-    return base64.urlsafe_b64encode(hashlib.sha256(canonical(value)).digest()[:16]).decode().rstrip("=")
+    """A short text that two JSON values share only when they are equal: 128 bits of BLAKE2b."""
+    return hashlib.blake2b(canonical(value), digest_size=16).hexdigest()

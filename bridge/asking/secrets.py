@@ -28,7 +28,7 @@ _HARMLESS: Final = frozenset({"count", "limit", "policy", "hint", "expiry", "las
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|\d+")
 
 
-def secret_fields(schema: Json, allowed: Collection[str]) -> Iterator[str]:
+def secret_fields(schema: Json, allowed: Collection[str] = ()) -> Iterator[str]:
     """The free-text fields of a form that ask for a secret by their name, title or format.
 
     Args:
@@ -42,7 +42,7 @@ def secret_fields(schema: Json, allowed: Collection[str]) -> Iterator[str]:
             yield name
 
 
-def described_secrets(schema: Json, allowed: Collection[str]) -> Iterator[str]:
+def described_secrets(schema: Json, allowed: Collection[str] = ()) -> Iterator[str]:
     """The free-text fields whose description speaks of a secret: worth a warning, not a refusal."""
     for name, field in schema["properties"].items():
         if name not in allowed and _is_free_text(field) and _asks(field.get("description", "")):

@@ -6,7 +6,9 @@ open with comments. Source: basic/transports/streamable-http#receiving-messages.
 """
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import anyio
@@ -231,7 +233,6 @@ class SessionExchange(Exchange):
         session: whose request it is.
         sessions: where events are kept.
         identity: the request's id.
-        stream: a random id for its stream.
         grace_seconds: how long it goes on when its client has gone.
     """
 
@@ -245,17 +246,20 @@ class SessionExchange(Exchange):
         session: Session,
         sessions: Sessions,
         identity: RequestId,
-        stream: str,
         grace_seconds: float,
     ) -> None:
         super().__init__(node, receive, send, takes)
         self._session = session
         self._sessions = sessions
-        self._identity = encode(identity).decode()
-        self._stream = stream
+        self._identity = identity
         self._grace_seconds = grace_seconds
         self._sequence = 0
         self._ordered: anyio.Lock | None = None
+
+    @cached_property
+    def _stream(self) -> str:
+        """The random id of its stream; most requests never need one."""
+        return secrets.token_hex(8)
 
     async def send(self, message: Json) -> None:
         """Send a message before the reply; kept for replay also while the client is away."""
@@ -312,7 +316,7 @@ class SessionExchange(Exchange):
             except StoreError:
                 await anyio.sleep(COMMENT_SECONDS)
                 continue
-            if any(entry.kind == "cancelled" and entry.name == self._identity for entry in entries):
+            if any(entry.kind == "cancelled" and entry.name == encode(self._identity).decode() for entry in entries):
                 self.cancel()
                 return
 

@@ -6,7 +6,6 @@ Source: basic/transports/streamable-http of 2026-07-28, basic/transports of the 
 
 import inspect
 import logging
-import secrets
 from typing import Any, Final
 
 import msgspec
@@ -192,7 +191,6 @@ class HttpTransport:
             session=session,
             sessions=self._sessions,
             identity=request.id,
-            stream=secrets.token_hex(8),
             grace_seconds=self._options.grace_seconds,
         )
         session.running[request.id] = exchange

@@ -29,7 +29,6 @@ def take_streams() -> tuple[int, int]:
     Returns:
         Descriptors of what was stdin and of what was stdout, which child processes do not inherit.
     """
-    sys.stdout.flush()
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -38,6 +37,8 @@ def take_streams() -> tuple[int, int]:
     except OSError:
         os.dup2(nothing, 1)
     os.close(nothing)
+    # What was printed and not written yet goes to stderr as well.
+    sys.stdout.flush()
     sys.stdout = sys.stderr
     return incoming, outgoing
 

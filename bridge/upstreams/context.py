@@ -17,7 +17,6 @@ from bridge.asking.form import CONFIRM, digest, form_of
 from bridge.asking.journal import ROOT, Asked, Replay
 from bridge.asking.question import MAX_REASKS, Answer, Question, Reply
 from bridge.asking.routes import RouteName
-from bridge.asking.secrets import described_secrets, secret_fields
 from bridge.errors import QuestionError, Suspended, ToolError
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import Json
@@ -407,14 +406,15 @@ class Context:
     def _form(self, message: str, schema: Any, on_invalid: OnInvalid | None, not_secret: Collection[str]) -> _Read:
         rules = self._call.rules
         form = form_of(schema)
-        allowed = {*not_secret, *rules.not_secret}
-        for name in secret_fields(form.schema, allowed):
-            raise QuestionError(
-                f"the field {name!r} of {message!r} asks for a secret, which a form must not. Use elicit_url, whose "
-                f"page the client does not see; if it is none, say not_secret=({name!r},)"
-            )
-        for name in described_secrets(form.schema, allowed):
-            _log.warning("the description of the field %r of %r speaks of a secret", name, message)
+        for name in form.secret:
+            if name not in not_secret and name not in rules.not_secret:
+                raise QuestionError(
+                    f"the field {name!r} of {message!r} asks for a secret, which no form may. Use elicit_url, whose "
+                    f"page the client does not see; if it is none, say not_secret=({name!r},)"
+                )
+        for name in form.described_secret:
+            if name not in not_secret and name not in rules.not_secret:
+                _log.warning("the description of the field %r of %r speaks of a secret", name, message)
         reask = MAX_REASKS if (on_invalid or rules.on_invalid) == "reask" else 0
         return _Read(
             Asked(digest=form.digest, message=message, schema=form.schema, reask=reask), form.read, form.confirms
