@@ -132,7 +132,7 @@ class Running(Protocol):
 class Session:
     """A session as this node holds it."""
 
-    __slots__ = ("id", "key", "profile", "record", "running", "touched_at", "version")
+    __slots__ = ("by_chat", "id", "key", "profile", "record", "running", "touched_at", "version")
 
     def __init__(self, session_id: str, key: str, record: SessionRecord, version: int, now: float) -> None:
         self.id = session_id
@@ -145,6 +145,8 @@ class Session:
         """Take over what is stored."""
         self.record = record
         self.version = version
+        self.by_chat: bool | None = None
+        """Whether it sees the fallback tool, once that was found out for what is stored now."""
         capabilities, info = record.params.get("capabilities"), record.params.get("clientInfo")
         self.profile = ClientProfile(
             LEGACY[record.revision],

@@ -205,7 +205,7 @@ class LegacyEra:
     async def _run(
         self, session: Session, called: CallRequest, outlet: CallOutlet, exchange: Exchange
     ) -> Ending | Released:
-        parked = await self._push.parked(session, called)
+        parked = await self._push.parked(session, called) if self._push.parks else None
         if parked is None:
             return await self._calls.run(self._calls.begin(called, session, outlet, exchange))
         current = self._calls.begin(called, session, outlet, exchange, parked.stored)
@@ -231,9 +231,10 @@ class LegacyEra:
         return Finished(shape_result(ending.result, revision, wrap=wrap))
 
     def _sees_fallback(self, session: Session) -> bool:
-        if not self._asks_by_chat:
-            return False
-        return session.record.fallback or sees_fallback(session.profile, session.unable, self._rules)
+        if session.by_chat is None:
+            seen = session.record.fallback or sees_fallback(session.profile, session.unable, self._rules)
+            session.by_chat = self._asks_by_chat and seen
+        return session.by_chat
 
 
 def _mark_initialized(record: SessionRecord) -> None:

@@ -88,6 +88,8 @@ def shape_result(result: Json, revision: Revision, *, wrap: bool = False) -> Jso
 def _shape_block(block: Json, revision: Revision) -> Json:
     """A content block; a text in place of a kind that the revision does not have."""
     kind = block.get("type")
+    if kind == "text" and len(block) == 2:
+        return block  # nothing but its text
     if kind == "resource_link" and not revision.resource_links:
         name = block.get("title") or block.get("name") or "resource"
         return {"type": "text", "text": f"{name}: {block.get('uri')}"}

@@ -116,6 +116,8 @@ class Push:
         self._chat = chat
         self._limits = limits
         self._rules = rules
+        self.parks = limits.soft_deadline_seconds is not None or any(rule.soft_deadline_seconds for rule in rules)
+        """Whether a question may stay open after its call has ended."""
 
     async def ask(self, current: Round, questions: list[Question]) -> Ending | None:
         """See `Route`: waits for the answers, one question after the other, as old clients show one at a time."""

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 from msgspec import UNSET, UnsetType
 
+from bridge.eras.batches import Batches
 from bridge.errors import ProtocolError, StoreError
 from bridge.protocol.clients import ANONYMOUS
 from bridge.protocol.inbound import Rejected, check_modern, is_modern
@@ -20,6 +21,7 @@ from bridge.protocol.messages import (
     INVALID_REQUEST,
     Invalid,
     Json,
+    Message,
     Notification,
     Request,
     RequestId,
@@ -43,6 +45,7 @@ and cancellations that they may wait for come through."""
 GRACE_SECONDS: Final = 1.5
 """How long what runs may go on at the end. The official SDK's client waits two seconds before it sends a signal."""
 
+_TOO_MANY: Final = f"Too many requests: {MAX_RUNNING} are under way; send this one again when some are over"
 _CLEANUP_SECONDS: Final = 5.0
 _BEAT_SECONDS: Final = 15.0
 _RETRY_SECONDS: Final = 1.0
@@ -60,6 +63,7 @@ class Connection:
     def __init__(self, parts: Parts, write: Say) -> None:
         self._modern = parts.modern
         self._legacy = parts.legacy
+        self._batches = Batches(parts.legacy, parts.sessions)
         self._sessions = parts.sessions
         self._publisher = parts.publisher
         self._write = write
@@ -121,7 +125,7 @@ class Connection:
             elif isinstance(message, Invalid):
                 await self._refuse(message.id, INVALID_REQUEST, f"Invalid request: {message.reason}")
             else:
-                await self._refuse(UNSET, INVALID_REQUEST, "Batches are not served; send one message at a time")
+                await self._batch(message)
         except StoreError as error:
             _log.error("a message was lost: %s", error)
 
@@ -132,8 +136,7 @@ class Connection:
         if request.id in self._running:
             _log.warning("a request was dropped: its id %r is in use by a request under way", request.id)
         elif len(self._running) >= MAX_RUNNING:
-            text = f"Too many requests: {MAX_RUNNING} are under way; send this one again when some are over"
-            await self._refuse(request.id, INTERNAL_ERROR, text)
+            await self._refuse(request.id, INTERNAL_ERROR, _TOO_MANY)
         elif is_modern(request.params, None):
             await self._modern_requested(request)
         elif self._session is not None:
@@ -183,9 +186,30 @@ class Connection:
 
     async def _notified(self, message: Notification) -> None:
         if message.method == "notifications/cancelled":
-            self._running.withdraw(message.params.get("requestId"))
+            if not self._running.withdraw(message.params.get("requestId")) and self._session is not None:
+                # An entry of a batch.
+                await self._legacy.notified(self._session, message)
         elif self._session is not None and not is_modern(message.params, None):
             await self._legacy.notified(self._session, message)
+
+    async def _batch(self, messages: list[Message]) -> None:
+        session = self._session
+        if session is None:
+            return await self._refuse(UNSET, INVALID_REQUEST, "Invalid request: a batch needs initialize before it")
+        refused = self._batches.refused(session, messages)
+        if refused is not None:
+            return await self._refuse(UNSET, refused.code, refused.message)
+        if len(self._running) >= MAX_RUNNING:
+            return await self._refuse(UNSET, INTERNAL_ERROR, _TOO_MANY)
+
+        async def run() -> None:
+            reply = await self._batches.run(session, messages)
+            if reply.messages:
+                await self._say(encode(reply.messages))
+            for delivered in reply.deliveries:
+                await delivered()
+
+        return self._running.start_other(run)
 
     async def _follow(self, session: Session) -> None:
         """Send what belongs to no call, and keep the session from going idle."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import anyio
@@ -84,13 +84,14 @@ class RunningRequests:
         self._node = node
         self._say = say
         self._exchanges: dict[RequestId, ConnectionExchange] = {}
+        self._others = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __contains__(self, identity: RequestId) -> bool:
         return identity in self._exchanges
 
     def __len__(self) -> int:
-        return len(self._exchanges)
+        return len(self._exchanges) + self._others
 
     def start(self, request: Request, handle: Callable[[ConnectionExchange], Awaitable[Json]]) -> None:
         """Begin to answer a request.
@@ -100,16 +101,19 @@ class RunningRequests:
             handle: gives the reply; it is cancelled with the request.
         """
         exchange = self._exchanges[request.id] = ConnectionExchange(self._say, self._node.new_scope())
-        # A task group would take a third of the time of a short call; `finish` sees to it that none is left behind.
-        task = asyncio.get_running_loop().create_task(self._run(request, handle, exchange))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._spawn(self._run(request, handle, exchange))
 
-    def withdraw(self, identity: Any) -> None:
-        """The client does not want a request any more."""
+    def start_other(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin something else that counts as a request, such as a batch."""
+        self._others += 1
+        self._spawn(self._run_other(work))
+
+    def withdraw(self, identity: Any) -> bool:
+        """The client does not want a request any more; return whether it is under way here."""
         exchange = self._exchanges.get(identity) if type(identity) in (int, str) else None
         if exchange is not None:
             exchange.withdraw()
+        return exchange is not None
 
     async def finish(self, grace_seconds: float) -> None:
         """Let what runs end within the grace time, and cancel the rest. Who waits for the client waits in vain."""
@@ -128,6 +132,20 @@ class RunningRequests:
     async def _wait(self, seconds: float) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        # A task group would take a third of the time of a short call; `finish` sees to it that none is left behind.
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run_other(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Exception:
+            _log.exception("a part of a connection failed")
+        finally:
+            self._others -= 1
 
     async def _run(
         self,
