@@ -1,6 +1,7 @@
 """`Bridge`: what a user holds. It registers tools, and puts the parts together into an app."""
 
 import logging
+import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -70,6 +71,7 @@ class _OptionFields(TypedDict, total=False):
     allowed_hosts: tuple[str, ...]
     allowed_origins: tuple[str, ...]
     list_ttl_seconds: NonNegativeFloat
+    read_ttl_seconds: NonNegativeFloat
     authenticate: Authenticate | None
     threads: PositiveInt
 
@@ -327,7 +329,11 @@ class Bridge:
         """
         incoming, outgoing = take_streams()
         uvloop = find_spec("uvloop") is not None
-        anyio.run(self._serve_stdio, incoming, outgoing, backend_options={"use_uvloop": uvloop})
+        try:
+            anyio.run(self._serve_stdio, incoming, outgoing, backend_options={"use_uvloop": uvloop})
+        finally:
+            os.close(incoming)
+            os.close(outgoing)
 
     async def _serve_stdio(self, incoming: int, outgoing: int) -> None:
         app = self.asgi()

@@ -62,6 +62,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         allowed_hosts: values of `Host` that are served, besides loopback names; `*` for any.
         allowed_origins: values of `Origin` that are served, besides loopback ones; `*` for any.
         list_ttl_seconds: how long modern clients may keep a list.
+        read_ttl_seconds: how long they may keep what they read of a resource.
         authenticate: who is behind a request.
         threads: how many synchronous tools may run at once.
     """
@@ -82,5 +83,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     list_ttl_seconds: float = 60.0
+    read_ttl_seconds: float = 0.0
     authenticate: Authenticate | None = None
     threads: int = 40

@@ -165,7 +165,8 @@ class ModernEra:
             return Finished(error_result(ending.reason, "INVALID_INPUT"))
         if method == "resources/read" and isinstance(ending, Finished):
             # Made with answers that are no part of the cache key: not to be kept. Source: utilities/caching#cache-key.
-            ttl_ms = 0 if token is not None or "inputResponses" in asker.params else self._ttl_ms
+            retried = token is not None or "inputResponses" in asker.params
+            ttl_ms = 0 if retried else int(self._options.read_ttl_seconds * 1000)
             return Finished({**ending.result, "ttlMs": ttl_ms, "cacheScope": "private"})
         return ending
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,12 @@ _DRIVER_OF = {
 _IMPORT_FROM_HERE = "import(process.argv[1]).then((driver) => driver.main((name) => import(name)))"
 """A module's imports are looked for beside its file; those of `node --eval`, in the folder where it runs."""
 _EXIT_SECONDS = 10
+STDIO = "stdio"
+_CHILD = {
+    "command": sys.executable,
+    "args": ["-m", "bridge", "demo", "--stdio"],
+    "cwd": str(Path(__file__).parents[2]),
+}
 
 Json = dict[str, Any]
 
@@ -168,6 +175,14 @@ class Outcome(msgspec.Struct, frozen=True):
         return [question["by"] for question in self.questions]
 
 
+def effects(before: Outcome, after: Outcome) -> list[str]:
+    """What a second look at the history shows more than the first."""
+    known = len(before.value)
+    assert after.value[:known] == before.value
+    more: list[str] = after.value[known:]
+    return more
+
+
 class Report(msgspec.Struct, frozen=True):
     """All that a driver saw."""
 
@@ -242,7 +257,7 @@ def driver(
 
     Args:
         peer: who is driven.
-        url: the server.
+        url: the server; `STDIO` for a help desk that the driver starts itself.
         steps: calls to make one after the other; those of a plain tuple at once.
         expects: notifications to wait for at the end.
         call_seconds: how long a call may take, its questions included; then its error says `TimeoutError`.
@@ -250,6 +265,7 @@ def driver(
     at_once = [(step,) if isinstance(step, Call) else step for step in steps]
     plan = {
         "url": url,
+        "child": _CHILD if url == STDIO else None,
         "mode": peer.mode,
         "can_be_asked": peer.can_be_asked,
         "steps": [[each._asdict() for each in step] for step in at_once],

@@ -29,7 +29,7 @@ def walked(client: str) -> Iterator[Walked]:
         yield walk(CLIENTS[client], f"http://127.0.0.1:{port}/mcp")
 
 
-@behaviour("ASK-1", "ASK-2", "ASK-4", "ASK-6", "ASK-17", "ANS-1", "CHT-4", "CHT-6", "PSH-1")
+@behaviour("ASK-1", "ASK-2", "ASK-4", "ASK-6", "ASK-7", "ASK-13", "ASK-17", "ANS-1", "CHT-4", "CHT-6", "PSH-1")
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
 def test_a_tool_asks_what_it_has_to_and_acts_once(walked: Walked, step: Step) -> None:
     before, outcome, after = walked.steps[step.name]

@@ -53,10 +53,11 @@ class Inspector:
             options: its params, as options of the command line.
             era: `legacy`, which is its default too, `modern` or `auto`.
         """
+        installed = environment("inspector")
         command = [node(), _LAUNCHER, "--cli", self._url, "--format", "json", "--protocol-era", era, "--method", method]
         done = subprocess.run(
             [*command, *options],
-            cwd=environment("inspector"),
+            cwd=installed,
             env={**os.environ, "HOME": str(self._home)},
             capture_output=True,
             text=True,
@@ -75,10 +76,10 @@ class Inspector:
         return done
 
 
-@pytest.fixture
-def inspector(url: str, tmp_path: Path) -> Inspector:
-    """The Inspector in front of the test's help desk."""
-    return Inspector(url, tmp_path)
+@pytest.fixture(scope="module")
+def inspector(shared_url: str, tmp_path_factory: pytest.TempPathFactory) -> Inspector:
+    """The Inspector in front of a help desk."""
+    return Inspector(shared_url, tmp_path_factory.mktemp("home"))
 
 
 @behaviour("CHT-1")
@@ -96,14 +97,16 @@ def test_it_calls_what_asks_nothing(inspector: Inspector, era: str) -> None:
     tickets = inspector.call("list_tickets", era)
     content = tickets.result["structuredContent"]
     assert len(content["result"] if era == "legacy" else content) == 4
+    before = inspector.history()
     assigned = inspector.call("assign_ticket", era, id="T-2", agent="billing")
     assert (assigned.code, assigned.error) == (0, None)
     assert assigned.result["structuredContent"] == {"id": "T-2", "assigned": True, "agent": "billing"}
-    assert inspector.history() == ["assigned T-2 to billing"]
+    assert inspector.history() == [*before, "assigned T-2 to billing"]
 
 
 @behaviour("CHT-3", "CHT-7", "CHT-9")
 def test_it_is_asked_by_chat_and_another_run_cannot_answer(inspector: Inspector) -> None:
+    before = inspector.history()
     asked = inspector.call("close_ticket", id="T-1")
     assert (asked.code, asked.error) == (0, None)
     pending = asked.result["_meta"]["elicitationPending"]
@@ -114,17 +117,18 @@ def test_it_is_asked_by_chat_and_another_run_cannot_answer(inspector: Inspector)
     refused = inspector.call(FALLBACK_TOOL, **answer)
     assert refused.code == _TOOL_ERROR
     assert f"No pending elicitation found for ID: {pending['elicitId']}" in refused.result["content"][0]["text"]
-    assert inspector.history() == []
+    assert inspector.history() == before
 
 
 @pytest.mark.parametrize("era", ["modern", "auto"])
 def test_it_is_told_which_capability_a_tool_needs(inspector: Inspector, era: str) -> None:
+    before = inspector.history()
     refused = inspector.call("close_ticket", era, id="T-1")
     assert (refused.code, refused.result) == (_FAILED, None)
     assert refused.error["message"] == (
         'close_ticket needs what this client does not declare: {"elicitation":{"form":{}}}'
     )
-    assert inspector.history() == []
+    assert inspector.history() == before
 
 
 @ERAS

@@ -21,6 +21,7 @@ def press_the_button(page: str) -> None:
         assert response.status == 200
 
 
+@behaviour("ASK-9", "CHT-13", "PSH-8")
 @pytest.mark.parametrize("kind", CLIENTS)
 def test_an_account_is_connected_once_its_page_is_completed(shared_url: str, kind: str) -> None:
     too_early, connect = accept(), accept(wait="go")
@@ -47,7 +48,7 @@ def test_an_account_is_connected_once_its_page_is_completed(shared_url: str, kin
     assert after.value == [*before.value, "connected mail"]
 
 
-@pytest.mark.parametrize("program", ["mcp2", "fastmcp4", "ts2"])
+@pytest.mark.parametrize("program", ["mcp2", "ts2"])
 def test_a_modern_client_that_cannot_be_asked_is_told_that_it_needs_urls(shared_url: str, program: str) -> None:
     unable = Peer(program, "2026-07-28", can_be_asked=False)  # type: ignore[arg-type]
     (refused,) = drive(unable, shared_url, call("connect_account", provider="mail")).calls

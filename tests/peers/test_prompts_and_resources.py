@@ -103,6 +103,7 @@ def test_what_asks_nothing_is_given_to_every_client(seen: dict[str, Outcome], of
         assert seen[name].questions == []
 
 
+@behaviour("ASK-19", "MOD-15")
 def test_what_asks_is_given_when_the_user_has_answered(seen: dict[str, Outcome], kind: str) -> None:
     if kind.endswith("chat"):
         for name in ANSWERS:
@@ -135,9 +136,7 @@ def _text(outcome: Outcome, name: str) -> str:
     if "://" in name:
         (content,) = outcome.result["contents"]
         assert content["uri"] == name
-        text: str = content["text"]
-        return text
+        return str(content["text"])
     (message,) = outcome.result["messages"]
     assert (message["role"], message["content"]["type"]) == ("user", "text")
-    text = message["content"]["text"]
-    return text
+    return str(message["content"]["text"])

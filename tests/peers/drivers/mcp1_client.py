@@ -3,7 +3,8 @@
 from typing import Any
 
 import mcp.types as types
-from mcp import ClientSession, McpError
+from mcp import ClientSession, McpError, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 from plan import Json, Plan, Requests, drive
 
@@ -24,7 +25,7 @@ async def converse(plan: Plan) -> None:
             plan.report["errors"].append(repr(message))
 
     async with (
-        streamablehttp_client(plan.url) as (read, write, _),
+        _connected(plan) as (read, write, *_),
         ClientSession(
             read, write, elicitation_callback=ask if plan.can_be_asked else None, message_handler=note
         ) as mcp,
@@ -50,6 +51,12 @@ async def converse(plan: Plan) -> None:
             return _wire(await requests[method](**params))
 
         await plan.run(list_tools, call_tool, request, _error)
+
+
+def _connected(plan: Plan) -> Any:
+    if plan.child is not None:
+        return stdio_client(StdioServerParameters(**plan.child))
+    return streamablehttp_client(plan.url)
 
 
 def _wire(model: Any) -> Json:

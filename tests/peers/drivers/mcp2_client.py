@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mcp import Client, MCPError
+from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import ElicitResult, ErrorData
 from plan import Json, Plan, Requests, drive
 
@@ -23,7 +23,8 @@ async def converse(plan: Plan) -> None:
             plan.notified(message.method)
 
     callback = ask if plan.can_be_asked else None
-    async with Client(plan.url, mode=plan.mode, elicitation_callback=callback, message_handler=note) as mcp:
+    server = plan.url if plan.child is None else StdioServerParameters(**plan.child)
+    async with Client(server, mode=plan.mode, elicitation_callback=callback, message_handler=note) as mcp:
         plan.report["revision"] = mcp.protocol_version
 
         async def list_tools() -> list[Json]:

@@ -25,6 +25,8 @@ class Plan:
 
     def __init__(self, plan: Json, told: asyncio.StreamReader) -> None:
         self.url: str = plan["url"]
+        self.child: Json | None = plan["child"]
+        """The `command`, `args` and `cwd` of a server to start instead, for a client over stdio."""
         self.mode: str = plan["mode"]
         self.can_be_asked: bool = plan["can_be_asked"]
         self.report: Json = {"tools": [], "calls": [], "notifications": [], "tools_afterwards": [], "errors": []}
