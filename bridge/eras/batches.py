@@ -91,9 +91,7 @@ class Batches:
         replies: dict[int, Json] = {}
         result = BatchReply()
 
-        async def answer(position: int, request: Request) -> None:
-            exchange = _EntryExchange()
-            session.running[request.id] = exchange
+        async def answer(position: int, request: Request, exchange: _EntryExchange) -> None:
             try:
                 with exchange.scope:
                     replies[position] = await self._legacy.handle(session, request, exchange)
@@ -119,7 +117,7 @@ class Batches:
                     replies[position] = error_message(message.id, INVALID_REQUEST, text)
                 else:
                     # Taken at once, so that a second entry with this id finds it in use.
-                    session.running[message.id] = _EntryExchange()
-                    tasks.start_soon(answer, position, message)
+                    exchange = session.running[message.id] = _EntryExchange()
+                    tasks.start_soon(answer, position, message, exchange)
         result.messages = [replies[position] for position in sorted(replies)]
         return result

@@ -88,7 +88,7 @@ class Connection:
                             await self._take(message)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await self._running.finish(0 if self._is_lost else GRACE_SECONDS)
+                    await self._running.finish(0 if self._is_lost else GRACE_SECONDS, GRACE_SECONDS)
                     await self._end_session()
             self._tasks.cancel_scope.cancel()
 

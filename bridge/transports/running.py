@@ -115,19 +115,24 @@ class RunningRequests:
             exchange.withdraw()
         return exchange is not None
 
-    async def finish(self, grace_seconds: float) -> None:
-        """Let what runs end within the grace time, and cancel the rest. Who waits for the client waits in vain."""
+    async def finish(self, grace_seconds: float, cleanup_seconds: float) -> None:
+        """Let what runs end. Who waits for the client waits in vain.
+
+        Args:
+            grace_seconds: after this, what still runs is cancelled.
+            cleanup_seconds: how long what is cancelled may clean up.
+        """
         for exchange in list(self._exchanges.values()):
             if exchange.on_closing is not None:
                 exchange.on_closing()
         await self._wait(grace_seconds)
         for exchange in self._exchanges.values():
             exchange.cancel()
-        await self._wait(grace_seconds)
+        await self._wait(cleanup_seconds)
         for task in self._tasks:
             # It waits for a client that does not read, or for a thread.
             task.cancel()
-        await self._wait(grace_seconds)
+        await self._wait(cleanup_seconds)
 
     async def _wait(self, seconds: float) -> None:
         if self._tasks:
