@@ -26,7 +26,7 @@ from bridge.protocol.messages import (
     Request,
     RequestId,
 )
-from bridge.protocol.revisions import MODERN, REVISIONS
+from bridge.protocol.revisions import LEGACY, MODERN
 
 __all__ = [
     "HTTP_STATUS",
@@ -69,6 +69,7 @@ HTTP_STATUS: Final[Mapping[int, int]] = {
 _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _SENTINEL: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_LEGACY_HEADERS: Final = frozenset(name.encode() for name in LEGACY)
 _UNSAFE: Final = re.compile(r"[^\x20-\x7e\t]")
 
 
@@ -95,12 +96,12 @@ class Rejected(msgspec.Struct, frozen=True):
         return HTTP_STATUS.get(self.code, 200)
 
 
-def is_modern(params: Json, version_header: str | None) -> bool:
+def is_modern(params: Json, version_header: bytes | None) -> bool:
     """Decide the era of a message, by its header and its `_meta` and never by its method."""
     meta = params.get("_meta")
     if isinstance(meta, dict) and (META_VERSION in meta or META_CAPABILITIES in meta):
         return True
-    return version_header == MODERN.name or (version_header is not None and version_header not in REVISIONS)
+    return version_header is not None and version_header not in _LEGACY_HEADERS
 
 
 def check_modern(request: Request, headers: Mapping[bytes, bytes] | None) -> Accepted | Rejected:
@@ -152,7 +153,7 @@ def _version_mismatch(version: object, headers: Mapping[bytes, bytes]) -> str | 
     header = headers.get(b"mcp-protocol-version")
     if header is None:
         return "MCP-Protocol-Version is required"
-    if isinstance(version, str) and header.decode("latin-1").strip() != version:
+    if isinstance(version, str) and _header_text(header) != version:
         return f"MCP-Protocol-Version {header.decode('latin-1')!r} does not match _meta {version!r}"
     return None
 
@@ -161,7 +162,7 @@ def _name_mismatch(request: Request, headers: Mapping[bytes, bytes]) -> str | No
     method = headers.get(b"mcp-method")
     if method is None:
         return "Mcp-Method is required"
-    if method.decode("latin-1").strip() != request.method:
+    if _header_text(method) != request.method:
         return f"Mcp-Method {method.decode('latin-1')!r} does not match the body's {request.method!r}"
     field = _NAMED.get(request.method)
     if field is None:

@@ -1,7 +1,6 @@
 """What is refused before a message is read: by host, origin, media type, size. Pure, but for reading the body."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -92,13 +91,8 @@ def _without_port(host: str) -> str:
     return head if colon and port.isdigit() else host
 
 
-def accepts(headers: Headers) -> Accepts:
+def accepts(value: bytes | None) -> Accepts:
     """Read `Accept`; where it is missing, everything is taken."""
-    return _accepts(headers.get(b"accept"))
-
-
-@lru_cache(maxsize=256)
-def _accepts(value: bytes | None) -> Accepts:
     if value is None or b"*/*" in value:
         return _BOTH
     lowered = value.lower()
@@ -113,11 +107,12 @@ _BOTH: Final = Accepts(True, True)
 
 async def read_body(headers: Headers, receive: Any) -> bytes | Refusal | None:
     """Read a request's body; None when the client has gone meanwhile."""
-    length = headers.get(b"content-length", b"0")
-    if not length.isdigit():
-        return Refusal(400, "Content-Length must be a number")
-    if len(length) > 12 or int(length) > MAX_BODY_BYTES:
-        return _TOO_LARGE
+    length = headers.get(b"content-length")
+    if length is not None and len(length) > 5:
+        if not length.isdigit():
+            return Refusal(400, "Content-Length must be a number")
+        if len(length) > 12 or int(length) > MAX_BODY_BYTES:
+            return _TOO_LARGE
     event = await receive()
     if event["type"] == "http.disconnect":
         return None

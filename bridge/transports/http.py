@@ -6,6 +6,7 @@ Source: basic/transports/streamable-http of 2026-07-28, basic/transports of the 
 
 import inspect
 import logging
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -104,8 +105,7 @@ class HttpTransport:
         return ANONYMOUS if who is None else who
 
     async def _post(self, scope: Any, headers: Headers, principal: Principal, receive: Receive, send: Send) -> None:
-        takes = accepts(headers)
-        refusal = _media_refusal(headers, takes)
+        takes, refusal = _media(headers.get(b"content-type"), headers.get(b"accept"))
         if refusal is not None:
             return await _refuse(send, refusal)
         body = await read_body(headers, receive)
@@ -122,8 +122,7 @@ class HttpTransport:
         if isinstance(message, list):
             return await self._batch(message, headers, principal, takes, send)
         if isinstance(message, Request | Notification):
-            version = headers.get(b"mcp-protocol-version")
-            if is_modern(message.params, None if version is None else version.decode("latin-1")):
+            if is_modern(message.params, headers.get(b"mcp-protocol-version")):
                 return await self._post_modern(message, headers, principal, takes, receive, send)
         elif headers.get(b"mcp-protocol-version") == MODERN.name.encode():
             reason = message.reason if isinstance(message, Invalid) else "clients send requests only"
@@ -258,7 +257,7 @@ class HttpTransport:
         if method == "DELETE":
             await self._sessions.end(session)
             return await _empty(send, 204)
-        if not accepts(headers).events:
+        if not accepts(headers.get(b"accept")).events:
             return await _refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
         last = headers.get(b"last-event-id")
         stream = SessionStream(session, self._sessions, receive, send, self._publisher, self._node.closing)
@@ -269,13 +268,16 @@ _EMPTY: Final = {"type": "http.response.body", "body": b""}
 _METHODS: Final = Refusal(405, "This endpoint takes POST; GET and DELETE only on a session", ((b"allow", b"POST"),))
 
 
-def _media_refusal(headers: Headers, takes: Accepts) -> Refusal | None:
-    kind = headers.get(b"content-type", b"")
-    if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
-        return Refusal(415, f"Content-Type must be application/json, not {kind.decode('latin-1') or 'missing'!r}")
+@lru_cache(maxsize=256)
+def _media(kind: bytes | None, accept: bytes | None) -> tuple[Accepts, Refusal | None]:
+    """What a client takes in reply, and why what it sends is refused; clients send the same two headers each time."""
+    takes = accepts(accept)
+    if kind is None or kind.partition(b";")[0].strip().lower() != b"application/json":
+        sent = "missing" if kind is None else kind.decode("latin-1")
+        return takes, Refusal(415, f"Content-Type must be application/json, not {sent!r}")
     if not (takes.json or takes.events):
-        return Refusal(406, "Accept must allow application/json or text/event-stream")
-    return None
+        return takes, Refusal(406, "Accept must allow application/json or text/event-stream")
+    return takes, None
 
 
 def _twice(headers: list[tuple[bytes, bytes]]) -> str | None:
