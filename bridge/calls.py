@@ -18,7 +18,7 @@ from bridge.claims import AlreadyAnswered, Claims, Ending, Interrupted, Released
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import INTERNAL_ERROR, Json
 from bridge.upstreams.base import AskingRules, Call, CallRequest, Failed, Finished, Outlet, Stopped, Upstream
-from bridge.upstreams.results import error_result
+from bridge.upstreams.endings import failed
 
 __all__ = ["MAX_ROUNDS", "Calls", "Client", "Exchange", "Round", "Route", "Stored"]
 
@@ -180,8 +180,8 @@ class Calls:
                 return outcome
             if outcome.invalid is not None:
                 if not outcome.acted and current.number == first:
-                    return Released(outcome.invalid.text)
-                return Finished(error_result(outcome.invalid.text, "INVALID_INPUT"))
+                    return Released(outcome.invalid.text, tuple(question.path for question in outcome.questions))
+                return failed(current.call.request, outcome.invalid.text, "INVALID_INPUT")
             if (ended := _out_of_bounds(current)) is not None:
                 return ended
             name, questions = self._next(current.client, outcome.questions)
@@ -198,7 +198,7 @@ class Calls:
         round_id: str,
         answers: str,
         ttl_seconds: float,
-        unknown: Finished,
+        unknown: Finished | Failed,
         claimed: Callable[[], Awaitable[None]] | None = None,
     ) -> Ending | Released:
         """Run an answered round, once, whoever asks for it and however often.
@@ -234,7 +234,7 @@ class Calls:
             return unknown
         if isinstance(ending, Interrupted):
             text = f"The call of {current.call.request.target} was interrupted. It may have partly run, "
-            return Finished(error_result(text + "and it was not run again.", "INTERRUPTED"))
+            return failed(current.call.request, text + "and it was not run again.", "INTERRUPTED")
         return ending
 
     def _next(self, client: Client, questions: list[Question]) -> tuple[RouteName, list[Question]]:
@@ -259,7 +259,7 @@ def _out_of_bounds(current: Round) -> Ending | None:
             "A tool must ask the same questions, in the same words, each time it runs."
         )
         _log.error("%s", text)
-        return Finished(error_result(text))
+        return failed(current.call.request, text)
     if current.call.journal.size() > MAX_JOURNAL_BYTES:
         _log.error("the answers and steps of %s take more than %d bytes", target, MAX_JOURNAL_BYTES)
         return Failed(INTERNAL_ERROR, f"The answers and steps of {target} take more than {MAX_JOURNAL_BYTES} bytes")

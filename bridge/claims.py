@@ -48,9 +48,15 @@ Ending: TypeAlias = Finished | Failed | InputRequired
 
 
 class Released(msgspec.Struct, frozen=True):
-    """The round did not get past its question, for this reason, so that it can be answered again."""
+    """The round did not get past its questions, so that it can be answered again.
+
+    Args:
+        reason: why.
+        paths: the questions whose answers did not do; those of the others stand.
+    """
 
     reason: str
+    paths: tuple[str, ...]
 
 
 class AlreadyAnswered(msgspec.Struct, frozen=True):

@@ -319,6 +319,7 @@ class SealedPending:
 
     async def reopen(self, client: Client, call: PendingCall) -> None:
         """See `Pending`."""
+        self._sealed(client, call)
 
     async def delivered(self, client: Client, elicit_id: str) -> None:
         """See `Pending`."""

@@ -46,10 +46,12 @@ def numbers(path: Path) -> Iterator[int]:
 
 
 def result_codes(path: Path) -> Iterator[str]:
-    """Every code that a module gives to a result: the second argument of `error_result` and `ToolError`."""
+    """Every code that a module gives to a result, by `error_result`, `ToolError` or `failed`."""
     for node in nodes(path):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("error_result", "ToolError"):
-            given = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "code")]
+        name = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and name in ("error_result", "ToolError", "failed"):
+            position = 2 if name == "failed" else 1
+            given = [*node.args[position : position + 1], *(word.value for word in node.keywords if word.arg == "code")]
             yield from (str(each.value) for each in given if isinstance(each, ast.Constant) and each.value is not None)
 
 

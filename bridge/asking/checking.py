@@ -17,7 +17,7 @@ from jsonschema.exceptions import ValidationError
 from bridge.asking.question import ACTIONS, Question, Reply
 from bridge.protocol.messages import Json, canonical
 
-__all__ = ["InvalidReply", "check_reply", "lenient_content"]
+__all__ = ["InvalidReply", "check_reply", "is_web_url", "lenient_content", "lenient_object"]
 
 _MAX_SCHEMAS: Final = 2048
 _MAX_DIGITS: Final = 64
@@ -98,7 +98,11 @@ def _checked(schema: Json, content: Json, source: Literal["form", "chat", "page"
     fields = schema["properties"]
     if schema.get("additionalProperties") is not False:
         content = {name: value for name, value in content.items() if name in fields}
-    missing = {name: field["default"] for name, field in fields.items() if "default" in field and name not in content}
+    missing = {
+        name: field["default"]
+        for name, field in fields.items()
+        if "default" in field and name not in content and name not in schema.get("required", ())
+    }
     filled = {**content, **missing} if missing else content
     validator = _validator(canonical(schema))
     if validator.is_valid(filled):
@@ -123,20 +127,43 @@ def _reason(error: ValidationError) -> str:
     return f"{field}: {error.message}"
 
 
+def is_web_url(url: str) -> bool:
+    """Whether a text is an absolute http or https URL, as every reader of URLs would understand it."""
+    if any(character <= " " or character == "\x7f" for character in url):
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
 def lenient_content(schema: Json, content: object) -> object:
     """Read content as models write it: JSON in a text, `"true"`, a choice's title, one value for a list.
 
     What is not surely meant stays as it is, and fails the check: an empty text never becomes false.
     """
-    if isinstance(content, str):
-        try:
-            content = msgspec.json.decode(content)
-        except (msgspec.DecodeError, RecursionError):
-            return content
+    content = _parsed(content)
     if not isinstance(content, dict):
         return content
     fields = schema["properties"]
     return {name: _lenient(fields[name], value) if name in fields else value for name, value in content.items()}
+
+
+def lenient_object(content: object) -> Json:
+    """Read the content of several questions, one property for each; what is no object has none."""
+    parsed = _parsed(content)
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _parsed(content: object) -> object:
+    if not isinstance(content, str):
+        return content
+    try:
+        parsed: object = msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError):
+        return content
+    return parsed
 
 
 def _lenient(field: Json, value: Any) -> Any:
@@ -163,6 +190,8 @@ def _lenient(field: Json, value: Any) -> Any:
 def _chosen(field: Json, value: Any) -> Any:
     """The choice that a value names: itself, or the one that has it for a title, whatever its case."""
     options = list(_options(field))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value) if any(str(value) == const for const, _ in options) else value
     if not isinstance(value, str) or not options or any(value == const for const, _ in options):
         return value
     folded = value.strip().casefold()

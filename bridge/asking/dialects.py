@@ -6,8 +6,9 @@ Source: client/elicitation#requested-schema of each revision.
 from typing import Any, Final
 
 from bridge.asking.question import Question
-from bridge.protocol.messages import Json
+from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import Revision
+from bridge.protocol.shaping import shape_block
 
 __all__ = ["read_shown", "request_params", "requested_schema"]
 
@@ -27,13 +28,31 @@ def request_params(question: Question, revision: Revision) -> Json:
     In a modern round nothing stands there that only sessions have (`elicitationId`).
     """
     if question.params is not None:
-        return question.params
+        return question.params if revision.rich_sampling else _plain_sampling(question.params, revision)
     if question.url is not None:
         asked = {"mode": "url", "message": question.shown, "url": question.url}
         return {**asked, "elicitationId": question.elicitation_id} if revision.url_ids else asked
     assert question.schema is not None
     params = {"message": question.shown, "requestedSchema": requested_schema(question.schema, revision)}
     return {"mode": "form", **params} if revision.rich_forms else params
+
+
+def _plain_sampling(params: Json, revision: Revision) -> Json:
+    """What is sampled without tools, and with one block in each message."""
+    shaped = {key: value for key, value in params.items() if key not in ("tools", "toolChoice")}
+    if "messages" in shaped:
+        shaped["messages"] = [
+            {"role": message["role"], "content": _plain_block(block, revision)}
+            for message in shaped["messages"]
+            for block in (message["content"] if isinstance(message["content"], list) else [message["content"]])
+        ]
+    return shaped
+
+
+def _plain_block(block: Json, revision: Revision) -> Json:
+    if block.get("type") in ("tool_use", "tool_result"):
+        return {"type": "text", "text": encode(block).decode()}
+    return shape_block(block, revision)
 
 
 def requested_schema(schema: Json, revision: Revision) -> Json:

@@ -98,6 +98,10 @@ class Replay:
         """Whether this run has recorded a step that its journal did not have."""
         self.given: set[str] = set()
         """The paths of the answers that this run was given and went past."""
+        self.met: set[str] = set()
+        """The paths of the questions of this run."""
+        self.broken: QuestionError | None = None
+        """The rule that a question broke: it counts, even where another task's question stopped the run before."""
         self._times: dict[str, int] = {}
         self._keys: set[str] = set()
         self._open_digests: set[str] = set()
@@ -121,11 +125,14 @@ class Replay:
         place = f"{after}/{key or ''}/{question_digest}"
         times = self._times.get(place, 0)
         if key is None and question_digest in self._open_digests:
-            raise QuestionError(f"two equal questions are open at once ({asked.message!r}); give each a key=")
+            self.broken = QuestionError(f"two equal questions are open at once ({asked.message!r}); give each a key=")
+            raise self.broken
         if key is not None and key in self._keys:
-            raise QuestionError(f"the key {key!r} names two questions of one call; give each its own key=")
+            self.broken = QuestionError(f"the key {key!r} names two questions of one call; give each its own key=")
+            raise self.broken
         self._times[place] = times + 1
         path = digest([place, times])
+        self.met.add(path)
         wire_key = self._key(path, key, asked.mode)
         self._keys.add(wire_key)
         question = asked.question(wire_key, path, max(0, asked.reask - self.journal.refused.get(path, 0)))

@@ -39,6 +39,7 @@ from bridge.routes.push import Push
 from bridge.server import Options, ServerInfo
 from bridge.sessions import Session, SessionRecord, Sessions
 from bridge.upstreams.base import CallRequest, Failed, Finished, Upstream
+from bridge.upstreams.endings import failed
 from bridge.upstreams.results import error_result
 
 __all__ = ["LegacyEra"]
@@ -200,6 +201,8 @@ class LegacyEra:
             if repeated is not None:
                 return repeated
         ending = await self._run(session, called, outlet, exchange)
+        if isinstance(ending, Released):
+            return failed(called, ending.reason, "INVALID_INPUT")
         return await self._shaped(ending, called.target, session.profile.revision)
 
     async def _run(
@@ -219,9 +222,7 @@ class LegacyEra:
         target, ending = await self._chat.answer(session, given, outlet, exchange, self._calls)
         return await self._shaped(ending, target, session.profile.revision)
 
-    async def _shaped(self, ending: Ending | Released, target: str, revision: Revision) -> Ending:
-        if isinstance(ending, Released):
-            return Finished(error_result(ending.reason, "INVALID_INPUT"))
+    async def _shaped(self, ending: Ending, target: str, revision: Revision) -> Ending:
         if not isinstance(ending, Finished):
             return ending
         wrap = False

@@ -28,6 +28,7 @@ from bridge.routes.chat import Chat
 from bridge.routes.rounds import BROKEN, Rounds
 from bridge.server import Options, ServerInfo
 from bridge.upstreams.base import CallRequest, Failed, Finished, Upstream
+from bridge.upstreams.endings import failed
 from bridge.upstreams.results import error_result
 
 __all__ = ["ModernEra"]
@@ -162,7 +163,7 @@ class ModernEra:
         else:
             return BROKEN
         if isinstance(ending, Released):
-            return Finished(error_result(ending.reason, "INVALID_INPUT"))
+            return failed(request, ending.reason, "INVALID_INPUT")
         if method == "resources/read" and isinstance(ending, Finished):
             # Made with answers that are no part of the cache key: not to be kept. Source: utilities/caching#cache-key.
             retried = token is not None or "inputResponses" in asker.params
@@ -186,7 +187,7 @@ class ModernEra:
             round_id=state.round_id,
             answers=read.answers,
             ttl_seconds=read.ttl_seconds,
-            unknown=Finished(error_result(_ANSWERED)),
+            unknown=failed(request, _ANSWERED),
         )
 
     async def _pass_on(self, asker: _Asker, request: CallRequest) -> Ending:

@@ -53,6 +53,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """A URL question has an `elicitationId`."""
     rich_forms: bool = False
     """A form may hold `mode`, defaults, titled choices (`oneOf`) and choices of several (arrays)."""
+    rich_sampling: bool = False
+    """What is sampled may use tools, and a message may hold several blocks."""
     batches: bool = False
     priming_events: bool = False
     """A stream starts with an event that has an id and no data, so that it can be resumed at once."""
@@ -119,6 +121,7 @@ _TABLE: Final = (
         url_elicitation=True,
         url_ids=True,
         rich_forms=True,
+        rich_sampling=True,
         priming_events=True,
     ),
     Revision(
@@ -134,6 +137,7 @@ _TABLE: Final = (
         form_elicitation=True,
         url_elicitation=True,
         rich_forms=True,
+        rich_sampling=True,
     ),
 )
 

@@ -10,6 +10,7 @@ from bridge.protocol.revisions import Revision
 __all__ = [
     "is_wrapped",
     "modern_result",
+    "shape_block",
     "shape_capabilities",
     "shape_definition",
     "shape_error_code",
@@ -33,6 +34,8 @@ def shape_definition(kind: str, definition: Json, revision: Revision) -> Json:
         shaped["outputSchema"] = _wrapped_schema(shaped["outputSchema"])
     if "annotations" in shaped and kind != "tools":
         shaped["annotations"] = _shape_annotations(shaped["annotations"], revision)
+    if "arguments" in shaped and "title" not in fields:
+        shaped["arguments"] = [_without(argument, "title") for argument in shaped["arguments"]]
     return shaped
 
 
@@ -53,12 +56,16 @@ def _wrapped_schema(schema: Json) -> Json:
 
 
 def _moved(value: Any) -> Any:
-    """Point references to the old root (`#`) at where it is now."""
+    """Point references into the old root at where it is now; definitions stand where they stood."""
     if isinstance(value, dict):
-        return {
-            key: "#/properties/result" if key == "$ref" and item == "#" else _moved(item) for key, item in value.items()
-        }
+        return {key: _moved_to(item) if key == "$ref" else _moved(item) for key, item in value.items()}
     return [_moved(item) for item in value] if isinstance(value, list) else value
+
+
+def _moved_to(reference: Any) -> Any:
+    if reference != "#" and not (isinstance(reference, str) and reference.startswith("#/")):
+        return _moved(reference)
+    return reference if reference.startswith(("#/$defs/", "#/definitions/")) else f"#/properties/result{reference[1:]}"
 
 
 def shape_result(result: Json, revision: Revision, *, wrap: bool = False) -> Json:
@@ -76,16 +83,16 @@ def shape_result(result: Json, revision: Revision, *, wrap: bool = False) -> Jso
     if revision.rich_content:
         return shaped
     if isinstance(shaped.get("content"), list):
-        return {**shaped, "content": [_shape_block(block, revision) for block in shaped["content"]]}
+        return {**shaped, "content": [shape_block(block, revision) for block in shaped["content"]]}
     if isinstance(shaped.get("messages"), list):
-        messages = [{**item, "content": _shape_block(item["content"], revision)} for item in shaped["messages"]]
+        messages = [{**item, "content": shape_block(item["content"], revision)} for item in shaped["messages"]]
         return {**shaped, "messages": messages}
     if isinstance(shaped.get("contents"), list):
         return {**shaped, "contents": [_without_meta(item, revision) for item in shaped["contents"]]}
     return shaped
 
 
-def _shape_block(block: Json, revision: Revision) -> Json:
+def shape_block(block: Json, revision: Revision) -> Json:
     """A content block; a text in place of a kind that the revision does not have."""
     kind = block.get("type")
     if kind == "text" and len(block) == 2:
@@ -100,21 +107,19 @@ def _shape_block(block: Json, revision: Revision) -> Json:
         shaped = {**shaped, "annotations": _shape_annotations(shaped["annotations"], revision)}
     if isinstance(shaped.get("resource"), dict):
         shaped = {**shaped, "resource": _without_meta(shaped["resource"], revision)}
-    if "icons" in shaped and not revision.icons:
-        shaped = {key: value for key, value in shaped.items() if key != "icons"}
-    return shaped
+    return shaped if revision.icons else _without(shaped, "icons")
 
 
 def _without_meta(value: Json, revision: Revision) -> Json:
-    if revision.content_meta or "_meta" not in value:
-        return value
-    return {key: item for key, item in value.items() if key != "_meta"}
+    return value if revision.content_meta else _without(value, "_meta")
+
+
+def _without(value: Json, name: str) -> Json:
+    return {key: item for key, item in value.items() if key != name} if name in value else value
 
 
 def _shape_annotations(annotations: Json, revision: Revision) -> Json:
-    if revision.content_meta or "lastModified" not in annotations:
-        return annotations
-    return {key: value for key, value in annotations.items() if key != "lastModified"}
+    return annotations if revision.content_meta else _without(annotations, "lastModified")
 
 
 def shape_error_code(method: str, code: int, data: Any) -> int:
@@ -153,6 +158,4 @@ def shape_capabilities(capabilities: Mapping[str, Any], revision: Revision) -> J
 
 def shape_progress(params: Json, revision: Revision) -> Json:
     """The params of a progress notification as `revision` can hold them."""
-    if revision.progress_message or "message" not in params:
-        return params
-    return {key: value for key, value in params.items() if key != "message"}
+    return params if revision.progress_message else _without(params, "message")

@@ -13,7 +13,7 @@ from typing import Final, Literal, cast
 
 import msgspec
 
-from bridge.asking.checking import InvalidReply, check_reply
+from bridge.asking.checking import InvalidReply, check_reply, lenient_object
 from bridge.asking.fallback import PENDING, FallbackCall, pending_form, pending_text, split_id, unknown_text
 from bridge.asking.form import digest
 from bridge.asking.question import Question, Reply
@@ -25,6 +25,7 @@ from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import INTERNAL_ERROR, Json, notification
 from bridge.sessions import Entry, Session, SessionRecord, Sessions
 from bridge.upstreams.base import CallRequest, Failed, Finished, Outlet, Upstream
+from bridge.upstreams.endings import failed
 from bridge.upstreams.results import error_result, text
 
 __all__ = ["MAX_ATTEMPTS", "Chat", "ChatRules", "NoChat", "is_listed_without_room"]
@@ -212,8 +213,8 @@ class Chat:
             # Answered elsewhere, or cut off before: nothing of it waits any more.
             await close()
         if isinstance(ending, Released):
-            for question in waiting.questions:
-                journal.replies.pop(question.path, None)
+            for path in ending.paths:
+                journal.replies.pop(path, None)
             await self._pending.reopen(client, waiting)
             return await self._invalid(client, waiting, ending.reason)
         if self._sessions is not None and self._rules.wait_seconds > 0:
@@ -234,14 +235,14 @@ class Chat:
 class NoChat:
     """In place of `Chat` where the fallback is off: the call fails and says why."""
 
-    async def ask(self, current: Round, questions: list[Question]) -> Finished:
-        """See `Route`: the request ends with an error result."""
+    async def ask(self, current: Round, questions: list[Question]) -> Finished | Failed:
+        """See `Route`: the request ends with an error."""
         stream = "" if current.exchange.can_stream else " (its Accept allows no stream to ask on)"
         reason = (
             f"{current.call.request.target} asks its user, and this client cannot be asked in {questions[0].mode} "
             f'mode{stream}. Use a client that can, or make the server with fallback="result".'
         )
-        return Finished(error_result(reason, "ELICITATION_NOT_SUPPORTED"))
+        return failed(current.call.request, reason, "ELICITATION_NOT_SUPPORTED")
 
 
 def _read(waiting: PendingCall, which: int | None, given: FallbackCall) -> Mapping[str, Reply] | InvalidReply:
@@ -253,7 +254,7 @@ def _read(waiting: PendingCall, which: int | None, given: FallbackCall) -> Mappi
     if given.action != "accept":
         action = cast(Literal["decline", "cancel"], given.action)
         return {question.path: Reply(action, None, "chat") for question in waiting.still_open() or asked}
-    content = given.content if isinstance(given.content, dict) else {}
+    content = lenient_object(given.content)
     replies: dict[str, Reply] = {}
     for question in asked:
         if question.key not in content:

@@ -33,8 +33,8 @@ from bridge.protocol.revisions import Revision
 from bridge.sessions import Entry, Session, SessionRecord, Sessions
 from bridge.stores.base import Store
 from bridge.stores.reader import LogReader
-from bridge.upstreams.base import CallRequest, Finished
-from bridge.upstreams.results import error_result
+from bridge.upstreams.base import CallRequest
+from bridge.upstreams.endings import failed
 
 __all__ = ["Parked", "Push", "PushLimits"]
 
@@ -134,7 +134,7 @@ class Push:
             elif isinstance(answered, _Unable):
                 return await self._unable(current, session, questions[position:], answered.reason)
             else:
-                return _ended(question, answered)
+                return _ended(current, question, answered)
         return None
 
     async def parked(self, session: Session, request: CallRequest) -> Parked | None:
@@ -154,7 +154,7 @@ class Push:
             return None
         if isinstance(answered, _Unable):
             return await self._unable(current, session, [parked.question], answered.reason)
-        return _ended(parked.question, answered)
+        return _ended(current, parked.question, answered)
 
     async def _unable(
         self, current: Round, session: Session, questions: list[Question], reason: str | None
@@ -276,19 +276,20 @@ def _parked_key(session: Session, request: CallRequest) -> str:
     return f"parked/{session.id}/{digest([request.method, request.target, request.arguments])}"
 
 
-def _ended(question: Question, answered: InvalidReply | _Late | _Parked) -> Finished:
+def _ended(current: Round, question: Question, answered: InvalidReply | _Late | _Parked) -> Ending:
     """How a call ends whose question has no answer that it can go on with."""
+    request = current.call.request
     if isinstance(answered, InvalidReply):
-        return Finished(error_result(answered.text, "INVALID_INPUT"))
+        return failed(request, answered.text, "INVALID_INPUT")
     if isinstance(answered, _Late):
         text = f"Nobody answered within {answered.seconds:g} seconds, so the question was withdrawn: {question.message}"
-        return Finished(error_result(text, "ELICITATION_TIMEOUT"))
+        return failed(request, text, "ELICITATION_TIMEOUT")
     until = datetime.fromtimestamp(answered.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
     text = (
         f"Nobody has answered yet, and nothing was done. The form stays open until {until}: {question.message} "
         "Call the tool again with the same arguments to go on once it is answered."
     )
-    return Finished(error_result(text, "ELICITATION_TIMEOUT"))
+    return failed(request, text, "ELICITATION_TIMEOUT")
 
 
 def _read(question: Question, entry: Entry, revision: Revision) -> _Answered:

@@ -23,7 +23,7 @@ from bridge.protocol.clients import required_capability
 from bridge.protocol.messages import INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, Json, encode
 from bridge.protocol.revisions import MODERN
 from bridge.upstreams.base import CallRequest, Failed, Finished
-from bridge.upstreams.results import error_result
+from bridge.upstreams.endings import failed
 
 __all__ = ["BROKEN", "AnsweredRound", "Refuse", "RefuseOnSession", "RoundState", "Rounds"]
 
@@ -131,7 +131,7 @@ class Rounds:
                     state.questions[position] = state.journal.refuse(question, reply.reasons)
                     missing.append(state.questions[position])
                 else:
-                    return _refused(question, given[question.key], reply)
+                    return _refused(request, question, given[question.key], reply)
             elif question.path not in state.journal.replies:
                 missing.append(question)
         if missing:
@@ -175,11 +175,11 @@ class Refuse:
 class RefuseOnSession:
     """Refuses on a legacy session, which has no error for it: the call fails and names the capability."""
 
-    async def ask(self, current: Round, questions: list[Question]) -> Finished:
-        """See `Route`: the request ends with an error result."""
+    async def ask(self, current: Round, questions: list[Question]) -> Finished | Failed:
+        """See `Route`: the request ends with an error."""
         needed = ", ".join(encode(required_capability(question.mode)).decode() for question in questions)
         text = f"{current.call.request.target} needs what this client does not declare: {needed}"
-        return Finished(error_result(text, "ELICITATION_NOT_SUPPORTED"))
+        return failed(current.call.request, text, "ELICITATION_NOT_SUPPORTED")
 
 
 _state_decoder: Final = msgspec.msgpack.Decoder(RoundState)
@@ -198,14 +198,14 @@ def _is_response(raw: object) -> bool:
     return isinstance(raw, dict) and "action" in raw
 
 
-def _refused(question: Question, raw: object, invalid: InvalidReply) -> Ending:
+def _refused(request: CallRequest, question: Question, raw: object, invalid: InvalidReply) -> Ending:
     if question.mode in ("sampling", "roots"):
         return Failed(
             INVALID_PARAMS, f"inputResponses.{question.key} is no answer to {question.method}: {invalid.text}"
         )
     if not _is_response(raw):
         return Failed(INVALID_PARAMS, f"inputResponses.{question.key} must be an object with an action")
-    return Finished(error_result(invalid.text, "INVALID_INPUT"))
+    return failed(request, invalid.text, "INVALID_INPUT")
 
 
 def _plain(reply: Reply) -> list[Any]:

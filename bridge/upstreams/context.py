@@ -5,14 +5,13 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
-from typing import Any, Final, Literal, TypeVar, overload
-from urllib.parse import urlsplit
+from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import anyio
 import msgspec
 from pydantic_core import to_jsonable_python
 
-from bridge.asking.checking import InvalidReply
+from bridge.asking.checking import InvalidReply, is_web_url
 from bridge.asking.form import CONFIRM, digest, form_of
 from bridge.asking.journal import ROOT, Asked, Replay
 from bridge.asking.question import MAX_REASKS, Answer, Question, Reply
@@ -36,6 +35,14 @@ DISABLED: Final = (
 
 _asked_before: ContextVar[str] = ContextVar("bridge_asked_before", default=ROOT)
 """The path of the last question of the task that runs. A task starts with that of the task that started it."""
+
+
+class SpecialForm(Protocol):
+    """What a type checker knows of a type that is no class, such as `Literal["red", "blue"]`; no mapping is one."""
+
+    def __hash__(self) -> int: ...
+
+    def __or__(self, other: Any, /) -> Any: ...
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -75,6 +82,7 @@ class Context:
         self._steps_under_way = 0
         self._settled: anyio.Event | None = None
         self._invalid: InvalidReply | None = None
+        self._over = False
         _asked_before.set(ROOT)
 
     @property
@@ -118,7 +126,7 @@ class Context:
     async def elicit(
         self,
         message: str,
-        schema: Any,
+        schema: SpecialForm,
         *,
         key: str | None = None,
         on_invalid: OnInvalid | None = None,
@@ -186,7 +194,7 @@ class Context:
     def elicit_sync(
         self,
         message: str,
-        schema: Any,
+        schema: SpecialForm,
         *,
         key: str | None = None,
         on_invalid: OnInvalid | None = None,
@@ -215,17 +223,24 @@ class Context:
             The answers, by key.
         """
         reads = {key: self._form(message, schema, None, ()) for key, (message, schema) in questions.items()}
-        self._check_enabled()
+        self._check_open()
         after = _asked_before.get()
         found = {key: self._replay.ask(after, read.asked, key) for key, read in reads.items()}
         _asked_before.set(digest([after, sorted(path for path, _, _ in found.values())]))
         if any(reply is None for _, _, reply in found.values()):
             raise Suspended(", ".join(found))
-        return {
-            key: self._read(question, reply, reads[key])
-            for key, (_, question, reply) in found.items()
-            if reply is not None
-        }
+        answers: dict[str, Answer[Any]] = {}
+        refused: Suspended | None = None
+        for key, (_, question, reply) in found.items():
+            assert reply is not None
+            try:
+                answers[key] = self._read(question, reply, reads[key])
+            except Suspended as suspended:
+                refused = suspended
+        if refused is not None:
+            raise refused
+        self._replay.given.update(path for path, _, _ in found.values())
+        return answers
 
     async def elicit_url(
         self, message: str, url: str, key: str | None = None, *, elicitation_id: str | None = None
@@ -262,14 +277,17 @@ class Context:
             wanted = self._url(message, schema_or_url, None)
         else:
             wanted = self._form(message, schema_or_url, "reask", ())
-        self._check_enabled()
+        self._check_open()
         path, question, reply = self._replay.ask(_asked_before.get(), wanted.asked, key)
         _asked_before.set(path)
         if reply is not None:
             try:
                 answer = self._read(question, reply, wanted)
+                self._replay.given.add(path)
                 return Attempt(answer.status, answer.content)
             except Suspended:
+                if self._invalid is not None:
+                    raise
                 question = self._replay.open[key]
         del self._replay.open[key]
         return Attempt("required", result=Asking(question))
@@ -286,10 +304,20 @@ class Context:
             The result: `role`, `content`, `model`.
 
         Raises:
-            ToolError: the client does not declare sampling, or did not sample.
+            ToolError: the client does not declare sampling (or, with `tools`, that it samples with tools), or did not
+                sample.
 
         Source: client/sampling.
         """
+        if (
+            "tools" in params
+            and self.client.declares("sampling")
+            and "tools" not in self.client.capabilities["sampling"]
+        ):
+            raise ToolError(
+                "This client samples without tools only: it does not declare sampling.tools",
+                "ELICITATION_NOT_SUPPORTED",
+            )
         asked = {"messages": messages, "maxTokens": max_tokens, **params}
         return self._client_answer(Asked(digest=digest(asked), mode="sampling", params=asked))
 
@@ -325,6 +353,7 @@ class Context:
         Raises:
             QuestionError: one name for two steps, or a result that is no JSON.
         """
+        self._check_running()
         self._replay.enter_step(name)
         steps = self._replay.journal.steps
         if name in steps:
@@ -360,6 +389,7 @@ class Context:
 
     def step_sync(self, name: str, fn: Callable[[], Result]) -> Result:
         """`step` for a tool that is a plain function."""
+        self._check_running()
         self._replay.enter_step(name)
         steps = self._replay.journal.steps
         if name not in steps:
@@ -421,46 +451,54 @@ class Context:
         )
 
     def _url(self, message: str, url: str, elicitation_id: str | None) -> _Read:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not is_web_url(url):
             raise QuestionError(f"elicit_url needs an absolute http or https URL, not {url!r}")
         named = elicitation_id or digest([self._call.named(), message, url])
         asked = Asked(digest=digest(url), mode="url", message=message, url=url, elicitation_id=named)
         return _Read(asked, lambda content: None)
 
-    def _check_enabled(self) -> None:
+    def _check_running(self) -> None:
+        """A task that was left behind takes no more part: what it did now would not be recorded, and done twice."""
+        if self._over:
+            raise Suspended("the run of this tool is over")
+
+    def _check_open(self) -> None:
+        self._check_running()
         if not self._call.rules.elicitation:
             raise ToolError(DISABLED, "ELICITATION_DISABLED")
 
     def _answer(self, wanted: _Read, key: str | None) -> Answer[Any]:
-        self._check_enabled()
+        self._check_open()
         path, question, reply = self._replay.ask(_asked_before.get(), wanted.asked, key)
         _asked_before.set(path)
         if reply is None:
             raise Suspended(question.key)
-        return self._read(question, reply, wanted)
+        answer = self._read(question, reply, wanted)
+        self._replay.given.add(path)
+        return answer
 
     def _read(self, question: Question, reply: Reply, wanted: _Read) -> Answer[Any]:
         """Make the author's answer of a recorded one; one that breaks a rule which no form shows is forgotten."""
         if reply.status == "accept" and wanted.confirms and reply.content[CONFIRM] is not True:
             reply = Reply("decline", None, reply.source)
         if reply.status != "accept":
-            self._replay.given.add(question.path)
             return Answer(reply.status, None, reply.source)
         try:
-            content = wanted.read(reply.content)
-            self._replay.given.add(question.path)
-            return Answer("accept", content, reply.source)
+            return Answer("accept", wanted.read(reply.content), reply.source)
         except ValueError as error:
             reasons = tuple(str(error).splitlines())
+            if len(self._call.fresh) > 1:
+                reasons = tuple(f"{question.key}.{reason}" for reason in reasons)
             if self._call.route() is RouteName.CHAT:
                 # There an invalid answer never uses the question up: it stays open under its id.
                 question = msgspec.structs.replace(question, reask=0)
             if not self._replay.refuse(question, reasons):
-                self._invalid = InvalidReply(reasons)
+                known = () if self._invalid is None else self._invalid.reasons
+                self._invalid = InvalidReply(known + reasons)
             raise Suspended(question.key) from None
 
     def _client_answer(self, asked: Asked) -> Json:
+        self._check_running()
         path, question, reply = self._replay.ask(_asked_before.get(), asked, None)
         _asked_before.set(path)
         if reply is None:

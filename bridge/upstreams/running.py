@@ -62,7 +62,10 @@ class Runner:
         name = function.signature.context_name
         if name is not None:
             context = bound[name] = Context(call)
-            return await self._asking(function, bound, context)
+            try:
+                return await self._asking(function, bound, context)
+            finally:
+                context._over = True
         try:
             made = function.function(**bound) if is_async(function.function) else self._in_thread(function, bound)
             return Finished(function.finish(await made))
@@ -93,9 +96,13 @@ class Runner:
                 raise
             outcome = None if other is None else _failure(function, other)
         await context._settle()
+        replay = context._replay
+        if context._call.fresh and (unused := context._call.journal.replies.keys() - replay.met):
+            _log.info("%d recorded answers were dropped: the %s asks otherwise than before", len(unused), function.what)
         if outcome is not None:
             return outcome
-        replay = context._replay
+        if replay.broken is not None:
+            return _failure(function, replay.broken)
         if not replay.open:
             return _failure(function, ReplayError("raised Suspended without a question that is open"))
         return Stopped(list(replay.open.values()), invalid=context._invalid, acted=context._acted)

@@ -285,18 +285,11 @@ async def test_the_titles_of_choices_reach_every_form(serve: Serve, client: Case
 
 
 @behaviour("ASK-2")
-@pytest.mark.parametrize("schema", [PlainDict])
-@pytest.mark.xfail(
-    strict=True, reason="asking/form.py:_form_of_type: pydantic refuses typing.TypedDict before Python 3.12"
-)
-def test_a_typeddict_of_the_standard_library_is_a_schema(schema: Any) -> None:
-    assert form_of(schema).read({"name": "Ann"}) == {"name": "Ann"}
+def test_a_typeddict_of_the_standard_library_is_a_schema() -> None:
+    assert form_of(PlainDict).read({"name": "Ann"}) == {"name": "Ann"}
 
 
 @behaviour("ASK-2")
-@pytest.mark.xfail(
-    strict=True, reason="asking/form.py:_form_of_type: lru_cache takes Literal['x', 'y'] and Literal['y', 'x'] for one"
-)
 def test_the_choices_of_a_literal_keep_their_order_whatever_was_asked_before() -> None:
     first, second = form_of(Literal["x-first", "y"]), form_of(Literal["y", "x-first"])
     assert first.schema["properties"]["value"]["enum"] == ["x-first", "y"]
@@ -308,12 +301,7 @@ def test_the_choices_of_a_literal_keep_their_order_whatever_was_asked_before() -
     "schema",
     [
         Order,
-        pytest.param(
-            OrderStruct,
-            marks=pytest.mark.xfail(
-                strict=True, reason="asking/form.py:_struct_schema: msgspec sorts an Enum's values"
-            ),
-        ),
+        OrderStruct,
         OrderClass,
     ],
 )
@@ -329,14 +317,12 @@ def test_what_is_no_schema_is_a_type_error(schema: Any) -> None:
 
 
 @behaviour("ASK-2")
-@pytest.mark.xfail(strict=True, reason="asking/form.py:_is_scalar: IndexError for typing.List without an argument")
 def test_a_list_of_nothing_in_particular_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         form_of(typing.List)  # noqa: UP006
 
 
 @behaviour("ASK-2")
-@pytest.mark.xfail(strict=True, reason="asking/form.py:_converted: msgspec takes no 3.0 for an int, JSON Schema does")
 async def test_a_whole_number_written_with_a_point_is_an_integer_for_a_struct_too(serve: Serve) -> None:
     seen: list[Any] = []
     async with connect(await serve(asking(OrderStruct, seen))) as mcp:
@@ -347,10 +333,6 @@ async def test_a_whole_number_written_with_a_point_is_an_integer_for_a_struct_to
 
 @behaviour("ANS-1", "ANS-6")
 @pytest.mark.parametrize("number", [1e19, 1e300])
-@pytest.mark.xfail(
-    strict=True,
-    reason="asking/checking.py:_is_in_range: a whole number beyond 64 bits passes with a point, not on chat",
-)
 def test_a_whole_number_beyond_64_bits_is_out_of_range_however_it_is_written(number: float) -> None:
     schema = one_field("x", {"type": "integer"})
     assert isinstance(checked(schema, {"x": int(number)}), InvalidReply)
@@ -518,9 +500,6 @@ async def test_it_is_raised_at_the_call_before_anything_is_sent(serve: Serve, cl
         pytest.param(dict, id="dict"),
     ],
 )
-@pytest.mark.xfail(
-    strict=True, reason="asking/flattening.py:flatten: fields that are not in `properties` vanish into a bare `confirm`"
-)
 def test_fields_that_are_not_in_properties_are_not_mistaken_for_an_empty_form(schema: Any) -> None:
     try:
         form = form_of(schema)
@@ -530,9 +509,6 @@ def test_fields_that_are_not_in_properties_are_not_mistaken_for_an_empty_form(sc
 
 
 @behaviour("ASK-15")
-@pytest.mark.xfail(
-    strict=True, reason="asking/flattening.py:_without_null: AttributeError for a property that is `true`"
-)
 def test_a_property_without_a_schema_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="thing"):
         form_of(one_field("thing", True))
@@ -590,10 +566,6 @@ class MustDict(TypedDict):
 
 @behaviour("ASK-15")
 @pytest.mark.parametrize("schema", [Must, MustStruct, MustClass, MustDict])
-@pytest.mark.xfail(
-    strict=True,
-    reason="asking/flattening.py:flatten: `X | None` without a default is shown as optional, and then `read` wants it",
-)
 async def test_a_field_that_may_be_none_and_has_no_default_is_optional_and_none(
     serve: Serve, client: Case, schema: Any
 ) -> None:
@@ -686,11 +658,6 @@ def test_constraints_of_json_schema_are_kept(field: Case, bad: Any, good: Any) -
     assert checked(one_field("x", field), {"x": good}) == Reply("accept", {"x": good})
 
 
-_DROPPED = pytest.mark.xfail(
-    strict=True, reason="asking/flattening.py:flatten: keywords that it does not know are lost"
-)
-
-
 @behaviour("ASK-15", "ANS-1")
 @pytest.mark.parametrize(
     ("schema", "bad"),
@@ -723,7 +690,6 @@ _DROPPED = pytest.mark.xfail(
         pytest.param(one_field("x", {"type": "string", "enum": ["a", "b"], "pattern": "^a"}), {"x": "b"}, id="pattern"),
     ],
 )
-@_DROPPED
 def test_every_constraint_of_json_schema_is_enforced_or_refused(schema: Case, bad: Case) -> None:
     try:
         reply = checked(schema, bad)
@@ -814,9 +780,6 @@ def test_a_compound_is_about_a_secret_and_is_none(secret: str, compound: str) ->
 
 @behaviour("ASK-16")
 @pytest.mark.parametrize("name", ["CARD_NUMBER_LAST4", "card_number_last_4", "cardNumberLast_4"])
-@pytest.mark.xfail(
-    strict=True, reason="asking/secrets.py:_WORD: a number after capitals or a mark is a word of its own"
-)
 def test_the_last_four_digits_are_no_secret_however_they_are_written(name: str) -> None:
     assert list(secret_fields(form_of(one_field(name, free_text())).schema, ())) == []
 
@@ -999,10 +962,6 @@ async def test_after_three_times_it_ends_as_an_error(serve: Serve, showing: str,
 
 @behaviour("ANS-3")
 @shows_forms
-@pytest.mark.xfail(
-    strict=True,
-    reason="asking/journal.py:Replay.refuse: asking again for the schema and for a validator are counted apart",
-)
 async def test_three_times_is_the_limit_whatever_was_wrong(serve: Serve, showing: str) -> None:
     seen: list[Any] = []
     async with connect(await serve(again("elicit", seen)), **SHOWING[showing]) as mcp:
@@ -1059,10 +1018,6 @@ async def test_a_no_after_an_invalid_answer_is_a_no(serve: Serve, showing: str) 
         pytest.param(
             BY_VALIDATOR,
             id="validator",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="calls.py:Calls.run: on chat a validator's no under reask makes a new elicitId",
-            ),
         ),
     ],
 )
@@ -1258,13 +1213,7 @@ def test_boxes_become_choices_again(field: Case, content: Case, required: bool, 
 @pytest.mark.parametrize(
     "required",
     [
-        pytest.param(
-            False,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="asking/dialects.py:read_shown: a box that is no boolean is taken for an absent field",
-            ),
-        ),
+        False,
         True,
     ],
 )
@@ -1277,15 +1226,11 @@ def test_a_box_that_is_no_boolean_is_invalid(ticked: Any, required: bool) -> Non
     ("content", "required", "meant"),
     [({"x: b": True}, False, ["a", "b"]), ({"x: b": False}, False, ["a"]), ({}, True, ["a"])],
 )
-@pytest.mark.xfail(
-    strict=True, reason="asking/dialects.py:read_shown: a box that is absent is unticked, whatever its default"
-)
 def test_a_box_that_is_absent_has_its_default(content: Case, required: bool, meant: list[str]) -> None:
     assert boxes(SOME, content, required) == Reply("accept", {"x": meant})
 
 
 @behaviour("ANS-9")
-@pytest.mark.xfail(strict=True, reason="asking/dialects.py:_box: a box may have the name of another field")
 def test_a_box_and_a_field_of_its_name_are_two() -> None:
     schema = form_of({"type": "object", "properties": {"x": SEVERAL, "x: a": {"type": "string"}}}).schema
     assert len(requested_schema(schema, OLD)["properties"]) == 3
@@ -1300,3 +1245,26 @@ async def test_a_choice_of_several_is_folded_into_boxes_and_back(serve: Serve, c
         mcp.on_elicitation(lambda asked: accept(filled(asked, {"x": values})))
         await mcp.tools.call("ask")
     assert seen == [{"x": values}]
+
+
+@behaviour("ANS-8")
+def test_a_default_fills_in_only_what_is_optional() -> None:
+    fields = {"a": {"type": "string", "default": "x"}, "b": {"type": "string", "default": "y"}}
+    question = Question(key="k", path="p", schema={"type": "object", "properties": fields, "required": ["a"]})
+    assert isinstance(check_reply(question, {"action": "accept", "content": {}}, "form"), InvalidReply)
+    reply = check_reply(question, {"action": "accept", "content": {"a": "1"}}, "form")
+    assert isinstance(reply, Reply)
+    assert reply.content == {"a": "1", "b": "y"}
+
+
+@behaviour("ANS-6")
+def test_on_chat_a_number_names_the_choice_that_is_written_so() -> None:
+    field = {"type": "string", "enum": ["1", "2"]}
+    question = Question(key="k", path="p", schema={"type": "object", "properties": {"n": field}, "required": ["n"]})
+    for given, wanted in ((1, "1"), ("2", "2")):
+        reply = check_reply(question, {"action": "accept", "content": {"n": given}}, "chat")
+        assert isinstance(reply, Reply)
+        assert reply.content == {"n": wanted}
+    for wrong in (3, True, 1.5):
+        assert isinstance(check_reply(question, {"action": "accept", "content": {"n": wrong}}, "chat"), InvalidReply)
+    assert isinstance(check_reply(question, {"action": "accept", "content": {"n": 1}}, "form"), InvalidReply)

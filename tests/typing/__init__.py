@@ -1,0 +1,1 @@
+"""What type checkers say of code that uses the library."""
