@@ -55,6 +55,15 @@ def demo(
         Path | None,
         typer.Option(help="Secrets that seal open questions: one of 64 hex digits a line, the first seals."),
     ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Where users reach the pages of the help desk; by default host and port.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name in Host by which the server may be reached, beside loopback's.")
+    ] = None,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="Serve everybody who reaches an address beyond loopback.")
+    ] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve the help desk: tools that ask their user, for clients of every revision."""
@@ -62,22 +71,24 @@ def demo(
         level=log_level.upper(), format="%(message)s", handlers=[RichHandler(console=_err, show_path=False)]
     )
     try:
+        from bridge.app import check_exposure
         from bridge.demo.app import HelpDeskApp
         from bridge.demo.helpdesk import make
         from bridge.transports.uvicorn import serve
 
         keys = None if key_file is None else load_keys(key_file)
-        base_url = f"http://{host}:{port}"
-        bridge = make(store=store, keys=keys, base_url=base_url)
+        reached = (base_url or f"http://{host}:{port}").rstrip("/")
+        bridge = make(store=store, keys=keys, base_url=reached, allowed_hosts=tuple(allow_host or ()))
         if stdio:
             bridge.run_stdio()
             return
+        check_exposure(host, bridge.options, no_auth=no_auth)
         if key_file is None:
             _err.print(
                 "No --key-file: a random key seals open questions. After a restart, or in a second process, "
                 "modern clients have to call again."
             )
-        url = f"{base_url}/mcp"
+        url = f"{reached}/mcp"
         _out.print(f"[bold]The help desk serves[/bold] {url}\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")
         _out.print(_curl(url), markup=False)
