@@ -1,5 +1,7 @@
 """The help desk as an ASGI app: its bridge, and the page at which an account is connected. Needs Starlette."""
 
+from base64 import b64encode
+from hashlib import sha256
 from html import escape
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,9 +16,19 @@ from bridge.demo.connecting import Flow, Flows, elicitation_ids
 
 __all__ = ["HelpDeskApp"]
 
+_STYLE: Final = """
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
+body { display: grid; min-height: 90vh; place-items: center; margin: 1rem }
+main { max-width: 26rem }
+h1 { font-size: 1.4rem; margin: 0 }
+button { font: inherit; padding: .5rem 1.5rem; border: 0; border-radius: .4rem; background: #1a5fb4; color: #fff }
+button:focus-visible { outline: 3px solid #99c1f1 }
+"""
+_STYLE_HASH: Final = b64encode(sha256(_STYLE.encode()).digest()).decode()
 _HEADERS: Final = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
     # Not `no-referrer`: under that a browser posts the form with `Origin: null`.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
@@ -25,7 +37,8 @@ _PAGE: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Help desk</title>
+<title>{title} · Help desk</title>
+<style>{style}</style>
 <main>
 <h1>{title}</h1>
 {body}
@@ -94,7 +107,7 @@ def _page(flow: Flow) -> Response:
 
 
 def _html(title: str, body: str, status: int = 200) -> Response:
-    return HTMLResponse(_PAGE.format(title=title, body=body), status, _HEADERS)
+    return HTMLResponse(_PAGE.format(title=title, style=_STYLE, body=body), status, _HEADERS)
 
 
 _GONE: Final = _html("Nothing here", "<p>This link has expired, or was none. Start again where it was given.</p>", 404)
