@@ -87,13 +87,13 @@ RPC_CODES: Final[Mapping[int, Code]] = MappingProxyType(
             "Invalid params",
             "An unknown tool, prompt, or reference; a resource that is not there (2026-07-28); a cursor or `_meta` "
             "that is none; `requestState` that is broken, expired, or of another call; a prompt or resource that "
-            "raised `ToolError`.",
+            "raised `ToolError`, or whose user's answer does not fit.",
             "Correct the request. For `requestState`: send the call again without it.",
         ),
         -32603: Code(
             "Internal error",
-            "The server failed (its log has the details), its store is away, or a prompt or resource asks a user who "
-            "can be asked only through the chat, which is possible for tools only.",
+            "The server failed (its log has the details), its store is away, or a prompt or resource cannot get its "
+            "question answered: through the chat, for one, only a tool is.",
             "With HTTP 503: try again after `Retry-After`. Else see the message, or the server's log.",
         ),
         -32001: Code(

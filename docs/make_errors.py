@@ -21,7 +21,8 @@ def page() -> str:
         "What a client can meet, and then what the author of a server can.",
         "## In a tool's result",
         "The result has `isError`. Its code is for programs: it stands at the head of the text and in "
-        f'`_meta["{CODE_KEY}"]`. A `ToolError` may bring a code of its own.',
+        f'`_meta["{CODE_KEY}"]`. A `ToolError` may bring a code of its own. A prompt or a '
+        "resource has no such result: there the code stands in the `data.code` of a JSON-RPC error.",
         _table("Code", codes.RESULT_CODES),
         "## As a JSON-RPC error",
         _table("Code", codes.RPC_CODES),
