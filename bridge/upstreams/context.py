@@ -487,14 +487,14 @@ class Context:
             return Answer("accept", wanted.read(reply.content), reply.source)
         except ValueError as error:
             reasons = tuple(str(error).splitlines())
-            if len(self._call.fresh) > 1:
-                reasons = tuple(f"{question.key}.{reason}" for reason in reasons)
             if self._call.route() is RouteName.CHAT:
                 # There an invalid answer never uses the question up: it stays open under its id.
                 question = msgspec.structs.replace(question, reask=0)
             if not self._replay.refuse(question, reasons):
                 known = () if self._invalid is None else self._invalid.reasons
-                self._invalid = InvalidReply(known + reasons)
+                several = len(self._call.fresh) > 1
+                named = tuple(f"{question.key}.{reason}" for reason in reasons) if several else reasons
+                self._invalid = InvalidReply(known + named)
             raise Suspended(question.key) from None
 
     def _client_answer(self, asked: Asked) -> Json:

@@ -276,6 +276,7 @@ async def test_one_of_several_that_breaks_a_hidden_rule_is_asked_again_alone(ser
         mcp.on_elicitation(answer)
         assert (await mcp.tools.call("both")).text() == "A B"
         assert [asked.message.split("\n")[0] for asked in mcp.asked] == ["A?", "B?", "B?"]
+        assert "\nname: " in mcp.asked[-1].message, "what is asked again needs no name of its question"
 
 
 @behaviour("ASK-7", "ANS-2")
