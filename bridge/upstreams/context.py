@@ -1,15 +1,11 @@
 """`Context`: what a native function is handed to ask, to record, to report. It knows no route and no revision."""
 
-import asyncio
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
-import anyio
 import msgspec
-from pydantic_core import to_jsonable_python
 
 from bridge.asking.checking import InvalidReply, is_web_url
 from bridge.asking.form import CONFIRM, digest, form_of
@@ -20,6 +16,7 @@ from bridge.errors import QuestionError, Suspended, ToolError
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import Json
 from bridge.upstreams.base import Call
+from bridge.upstreams.steps import Steps
 
 __all__ = ["Attempt", "Context", "OnInvalid"]
 
@@ -79,8 +76,7 @@ class Context:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._replay = Replay(call.journal)
-        self._steps_under_way = 0
-        self._settled: anyio.Event | None = None
+        self._steps: Steps | None = None
         self._invalid: InvalidReply | None = None
         self._over = False
         _asked_before.set(ROOT)
@@ -354,47 +350,12 @@ class Context:
             QuestionError: one name for two steps, or a result that is no JSON.
         """
         self._check_running()
-        self._replay.enter_step(name)
-        steps = self._replay.journal.steps
-        if name in steps:
-            return steps[name]
-        self._steps_under_way += 1
-        try:
-            result = fn()
-            if inspect.isawaitable(result):
-                plain = await self._finish_step(name, result)
-            else:
-                plain = _as_json(name, result)
-                self._replay.record_step(name, plain)
-        finally:
-            self._steps_under_way -= 1
-            if not self._steps_under_way and self._settled is not None:
-                self._settled.set()
-        return plain
-
-    async def _finish_step(self, name: str, under_way: Awaitable[Any]) -> Any:
-        """Let a step come to its end and record it, whoever cancels the call meanwhile; only then be cancelled."""
-        task, cancelled = asyncio.ensure_future(under_way), False
-        with anyio.CancelScope(shield=True):
-            while not task.done():
-                try:
-                    await asyncio.wait([task])
-                except asyncio.CancelledError:
-                    cancelled = True
-        plain = _as_json(name, task.result())
-        self._replay.record_step(name, plain)
-        if cancelled:
-            raise asyncio.CancelledError
-        return plain
+        return await self._taken().take(name, fn)
 
     def step_sync(self, name: str, fn: Callable[[], Result]) -> Result:
         """`step` for a tool that is a plain function."""
         self._check_running()
-        self._replay.enter_step(name)
-        steps = self._replay.journal.steps
-        if name not in steps:
-            self._replay.record_step(name, _as_json(name, fn()))
-        recorded: Result = steps[name]
+        recorded: Result = self._taken().take_sync(name, fn)
         return recorded
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -516,15 +477,7 @@ class Context:
         """Whether this run took a step, or went past an answer that the run before it did not have."""
         return self._replay.stepped or not self._call.fresh.isdisjoint(self._replay.given)
 
-    async def _settle(self) -> None:
-        """Wait for steps that go on after the tool has stopped, so that none is lost."""
-        while self._steps_under_way:
-            self._settled = anyio.Event()
-            await self._settled.wait()
-
-
-def _as_json(name: str, result: Any) -> Any:
-    try:
-        return msgspec.json.decode(msgspec.json.encode(to_jsonable_python(result)))
-    except Exception as error:
-        raise QuestionError(f"the result of step {name!r} is no JSON: {error}") from error
+    def _taken(self) -> Steps:
+        if self._steps is None:
+            self._steps = Steps(self._replay)
+        return self._steps

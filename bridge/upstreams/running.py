@@ -95,7 +95,8 @@ class Runner:
             if other is not None and not isinstance(other, ExceptionGroup):
                 raise
             outcome = None if other is None else _failure(function, other)
-        await context._settle()
+        if context._steps is not None:
+            await context._steps.settle()
         replay = context._replay
         if context._call.fresh and (unused := context._call.journal.replies.keys() - replay.met):
             _log.info("%d recorded answers were dropped: the %s asks otherwise than before", len(unused), function.what)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from bridge import Bridge, Context, KeyRing, random_keys
 from bridge.asking.seal import BROKEN_SEAL
+from bridge.claims import Execution
 from bridge.protocol.messages import encode
 from bridge.stores import MemoryStore, Store
 from bridge.testing import Client, accept, connect, decline
@@ -390,7 +391,16 @@ async def _until(true: Any) -> None:
 
 
 @behaviour("MOD-10")
-async def test_a_client_that_goes_away_cancels_its_call_once_nobody_waits_for_it(serve: Serve) -> None:
+async def test_a_client_that_goes_away_cancels_its_call_once_nobody_waits_for_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, leave = anyio.Event(), Execution.leave
+
+    def noted(self: Execution) -> None:
+        leave(self)
+        left.set()
+
+    monkeypatch.setattr(Execution, "leave", noted)
     desk = Desk()
     app = await serve(desk.bridge)
     async with connect(app) as leaving, connect(app) as staying:
@@ -411,7 +421,9 @@ async def test_a_client_that_goes_away_cancels_its_call_once_nobody_waits_for_it
                 for _ in range(20):
                     await anyio.lowlevel.checkpoint()
                 gone.set()
-                await anyio.sleep(0.3)
+                await left.wait()
+                for _ in range(20):
+                    await anyio.lowlevel.checkpoint()
                 assert desk.cleaned == [], "one still waits"
                 desk.finish.set()
     assert results[0]["content"][0]["text"] == "Hello Ann"
@@ -460,11 +472,12 @@ async def test_a_notification_or_a_long_silence_opens_a_stream(serve: Serve, mon
         with anyio.fail_after(20):
             reply = await mcp.raw.post(slow_call)
             assert reply.headers["content-type"] == "text/event-stream"
-            task = reply.messages()
-            await anyio.sleep(0.2)
-            go_on.set()
-            assert [m["result"]["content"][0]["text"] async for m in task] == ["slow"]
-            assert reply.raw.count(b": still here") >= 1
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(reply.closed)
+                while b": still here" not in reply.raw:
+                    await anyio.lowlevel.checkpoint()
+                go_on.set()
+            assert [message["result"]["content"][0]["text"] for _, message in reply.events] == ["slow"]
 
 
 @behaviour("MOD-9")
@@ -472,12 +485,20 @@ async def test_no_stream_is_opened_where_the_client_does_not_take_one(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "LATE_SECONDS", 0.0)
-    bridge = Bridge("streams")
+    bridge, late = Bridge("streams"), anyio.Event()
+    beat = exchange.Exchange._on_beat
+
+    async def noted(self: exchange.Exchange) -> None:
+        # Past the moment at which a stream would have been opened.
+        await beat(self)
+        late.set()
+
+    monkeypatch.setattr(exchange.Exchange, "_on_beat", noted)
 
     @bridge.tool
     async def slow(ctx: Context) -> str:
         await ctx.progress(1)
-        await anyio.sleep(0.3)
+        await late.wait()
         return "slow"
 
     async with connect(await serve(bridge), headers={"accept": "application/json"}) as mcp:
