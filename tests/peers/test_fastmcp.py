@@ -7,12 +7,10 @@ import pytest
 
 from tests.peers.driving import (
     CLIENTS,
-    FALLBACK_TOOL,
     HISTORY,
     TICKED,
     UNFIT,
     Answer,
-    Peer,
     accept,
     call,
     drive,
@@ -25,64 +23,12 @@ pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
 behaviour = pytest.mark.behaviour
 
 PUSH, CHAT, MODERN = CLIENTS["fastmcp4-push"], CLIENTS["fastmcp4-chat"], CLIENTS["fastmcp4-modern"]
-UNABLE = Peer("fastmcp4", "2026-07-28", can_be_asked=False)
-EACH = pytest.mark.parametrize("peer", [PUSH, CHAT, MODERN], ids=["push", "chat", "modern"])
 PROGRESS = "notifications/progress"
 
 
 def is_empty(answer: Answer) -> bool:
     """Whether there is nothing in the form: the only thing that the client does not check."""
     return answer.content is None
-
-
-def test_a_modern_client_without_a_handler_is_refused_what_asks_and_served_the_rest(shared_url: str) -> None:
-    asking = (
-        call("close_ticket", id="T-1"),
-        call("open_ticket"),
-        call("rename_ticket", id="T-1"),
-        call("merge_tickets", first="T-1", second="T-2"),
-        call("deploy", environment="staging"),
-    )
-    served = call("list_tickets"), call("assign_ticket", id="T-2", agent="billing")
-    report = drive(UNABLE, shared_url, HISTORY, *asking, *served, HISTORY)
-    before, *refused, tickets, assigned, after = report.calls
-    for outcome in refused:
-        assert outcome.error is not None
-        assert outcome.error["code"] == -32021
-        assert outcome.error["data"] == {"requiredCapabilities": {"elicitation": {"form": {}}}}
-    assert len(tickets.value) == 4
-    assert assigned.value == {"id": "T-2", "assigned": True, "agent": "billing"}
-    assert effects(before, after) == ["assigned T-2 to billing"]
-    assert FALLBACK_TOOL not in report.tool_names
-
-
-@behaviour("MOD-1")
-def test_its_own_default_chooses_the_modern_era(shared_url: str) -> None:
-    report = drive(Peer("fastmcp4", "auto"), shared_url, HISTORY, call("close_ticket", TICKED, id="T-1"), HISTORY)
-    before, _, after = report.calls
-    assert report.revision == "2026-07-28"
-    assert effects(before, after) == ["closed T-1"]
-
-
-@behaviour("PSH-3")
-@EACH
-def test_calls_at_once_do_nothing_until_each_has_its_own_answer(shared_url: str, peer: Peer) -> None:
-    at_once = (
-        call("close_ticket", accept({"confirm": True}, about="T-1", wait="T-1"), id="T-1"),
-        call("close_ticket", accept({"confirm": False}, about="T-2", wait="T-2"), id="T-2"),
-        call("assign_ticket", accept({"agent": "access"}, about="T-4", wait="T-4"), id="T-4"),
-    )
-    with driver(peer, shared_url, HISTORY, at_once, HISTORY) as client:
-        client.ended()
-        for _ in at_once:
-            client.asked()
-        (meanwhile,) = drive(CLIENTS["ts2-modern"], shared_url, HISTORY).calls
-        for ticket in ("T-4", "T-2", "T-1"):
-            client.release(ticket)
-            assert client.ended()["arguments"]["id"] == ticket
-        before, *_, after = client.report().calls
-    assert meanwhile.value == before.value
-    assert effects(before, after) == ["assigned T-4 to access", "closed T-1"]
 
 
 @behaviour("PSH-6")
