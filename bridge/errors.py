@@ -7,7 +7,9 @@
     │   ├── QuestionError             a question that cannot be asked as it is written
     │   └── ReplayError               a tool that did not run as its journal says it must
     ├── RemoteError                   the peer broke a rule
-    │   └── ProtocolError             a message that is not what its revision says
+    │   ├── ProtocolError             a message that is not what its revision says
+    │   ├── UpstreamLost              the server behind the bridge was cut off; a call may have run
+    │   └── UpstreamUnreachable       the server behind the bridge did not get the request
     ├── StoreError
     │   ├── StoreFull                 the store has no room left; nothing was written
     │   └── StoreUnavailable          the store cannot be reached; nothing is known of what it holds
@@ -31,6 +33,8 @@ __all__ = [
     "StoreUnavailable",
     "Suspended",
     "ToolError",
+    "UpstreamLost",
+    "UpstreamUnreachable",
 ]
 
 
@@ -86,6 +90,14 @@ class ProtocolError(RemoteError):
         self.code = code
         self.message = message
         self.data = data
+
+
+class UpstreamUnreachable(RemoteError):
+    """The server behind the bridge did not get the request: nothing of it has run. The text says why."""
+
+
+class UpstreamLost(RemoteError):
+    """The server behind the bridge was cut off before it answered: the request may have run. The text says how."""
 
 
 class StoreError(BridgeError):
