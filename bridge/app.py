@@ -36,15 +36,17 @@ from bridge.routes.chat import Chat, ChatRules, NoChat
 from bridge.routes.push import Push, PushLimits
 from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Authenticate, Options, ServerInfo
-from bridge.sessions import SessionLimits, Sessions, complete_page
+from bridge.sessions import Session, SessionLimits, Sessions, complete_page
 from bridge.stores import MemoryStore, Store, open_store
 from bridge.transports.exchange import RETRY_AFTER, send_json
 from bridge.transports.http import HttpTransport
 from bridge.transports.parts import Parts
 from bridge.transports.pipes import take_streams
 from bridge.transports.stdio import StdioTransport
-from bridge.upstreams.base import AskingRules, Policy
+from bridge.upstreams.base import AskingRules, Policy, Said, Surroundings, Upstream
 from bridge.upstreams.functions import Functions, ToolAnnotations
+from bridge.upstreams.targets import ServerOptions, server_maker
+from bridge.upstreams.wrapped import Wrapped, WrapRules
 
 __all__ = ["Application", "Bridge"]
 
@@ -159,7 +161,59 @@ class Bridge:
             )
         self.keys = random_keys() if keys is None else keys
         self.functions = Functions(self.options.threads)
+        self._wrapped: Callable[[], Upstream] | None = None
         self._apps: WeakSet[Application] = WeakSet()
+
+    @classmethod
+    def wrap(
+        cls,
+        target: Any,
+        *,
+        name: str | None = None,
+        instructions: str | None = None,
+        store: Store | str | None = None,
+        keys: KeyRing | None = None,
+        server: ServerOptions | None = None,
+        rules: WrapRules | None = None,
+        **options: Unpack[_OptionFields],
+    ) -> "Bridge":
+        """Make a bridge that serves a server which exists, unchanged.
+
+            app = Bridge.wrap(mcp).asgi()
+            Bridge.wrap("https://tools.example.com/mcp").run()
+            Bridge.wrap(Command("node", "server.js")).run()
+
+        Asking is switched on. A call of a legacy server that asks stays suspended at its question until the answer
+        comes, since its code was written to run once.
+
+        Args:
+            target: a server object (of `mcp` 1 or 2, or FastMCP 2 to 4), the URL of a server (http, https, ws, wss), or
+                a `Command` that speaks MCP over its stdin and stdout.
+            name: how the server is called to clients; by default as it calls itself.
+            instructions: likewise.
+            store: as in `Bridge`.
+            keys: as in `Bridge`.
+            server: how the server is reached; see `ServerOptions`.
+            rules: how its calls go on after a question, how many may wait, and so on; see `WrapRules`.
+            options: see `Options`.
+
+        Raises:
+            ConfigurationError: a target that is no server, or options that cannot work.
+            MissingExtraError: the target needs a package that is not installed.
+        """
+        options.setdefault("elicitation", True)
+        bridge = cls(name or "", instructions=instructions, store=store, keys=keys, **options)
+        bridge.server = ServerInfo(info={} if name is None else {"name": name}, instructions=instructions)
+        reached, elicitation = server or ServerOptions(), bridge.options.elicitation
+        make = server_maker(target, reached)
+        bridge._wrapped = lambda: Wrapped(
+            make(), rules or WrapRules(), elicitation=elicitation, processes=reached.processes
+        )
+        return bridge
+
+    def make_upstream(self) -> Upstream:
+        """What an app of this bridge serves: its functions, or a way of its own to the server that is wrapped."""
+        return self.functions if self._wrapped is None else self._wrapped()
 
     @overload
     def tool(self, function: _Function) -> _Function: ...
@@ -358,20 +412,28 @@ class Application:
         self.node = Node(bridge.store)
         self.sessions = Sessions(self.node, bridge.options.sessions)
         self.publisher = Publisher(self.node)
+        self.upstream = bridge.make_upstream()
 
     async def start(self) -> None:
         """Begin to serve."""
         async with self._starting:
             if self._endpoint is None:
                 await self.node.start()
-                await self.sessions.start()
-                await self.publisher.start()
+                try:
+                    await self.sessions.start()
+                    await self.publisher.start()
+                    await self.upstream.start(self._surroundings())
+                except BaseException:
+                    await self.node.stop()
+                    raise
                 self._parts = await self._build()
                 self._endpoint = HttpTransport(self._parts)
 
     async def stop(self) -> None:
         """End every stream and task. What is stored stays."""
         await self.drain()
+        if self._parts is not None:
+            await self.upstream.aclose()
         self._endpoint = self._parts = None
         await self.node.stop()
 
@@ -436,13 +498,34 @@ class Application:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
+    def _surroundings(self) -> Surroundings:
+        """What the upstream is given."""
+        sessions, publisher, store = self.sessions, self.publisher, self._bridge.store
+
+        async def changed(kind: Any, uri: str | None) -> None:
+            await publisher.publish(Change(kind, uri))
+
+        async def ended(session: Session) -> None:
+            await self.upstream.end_session(session.id)
+
+        sessions.on_ended = lambda session: self.node.spawn(ended, session) if self.node.running else None
+        return Surroundings(
+            node_id=self.node.id,
+            spawn=self.node.spawn,
+            changed=changed,
+            tell=sessions.tell_session,
+            completed=lambda elicitation_id: complete_page(store, elicitation_id),
+            hold_seconds=self._bridge.options.round_seconds,
+        )
+
     async def _build(self) -> Parts:
         """Put the parts together."""
         bridge, node, sessions = self._bridge, self.node, self.sessions
-        options, upstream, store = bridge.options, bridge.functions, bridge.store
+        options, upstream, store = bridge.options, self.upstream, bridge.store
         claims = Claims(node)
         seal = Seal(bridge.keys, secrets.token_bytes(16))
-        store_id, audience = await _identity(store), bridge.server.info["name"]
+        server = _named(bridge.server, upstream.said)
+        store_id, audience = await _identity(store), server.info["name"]
         rules = AskingRules(
             elicitation=options.elicitation, on_invalid=options.on_invalid, not_secret=options.not_secret
         )
@@ -474,8 +557,8 @@ class Application:
         }
         modern_calls = Calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
         legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
-        modern = ModernEra(bridge.server, upstream, modern_calls, rounds, visitors_chat, options)
-        legacy = LegacyEra(bridge.server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, options)
+        legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
         return Parts(
             node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options
         )
@@ -492,6 +575,17 @@ def check_exposure(host: str, options: Options, *, no_auth: bool) -> None:
     raise ConfigurationError(
         f"{host} is reached from other machines, and nothing authenticates: anybody could call the tools. Bind "
         "127.0.0.1, pass authenticate=…, or say no_auth=True (--no-auth)"
+    )
+
+
+def _named(given: ServerInfo, said: Said | None) -> ServerInfo:
+    """What the server says of itself: what the operator gave goes before what a wrapped server says."""
+    if said is None:
+        return given
+    info = {**said.info, **given.info}
+    return ServerInfo(
+        info={"name": "mcp-session-bridge", "version": "0.0.0", **info},
+        instructions=said.instructions if given.instructions is None else given.instructions,
     )
 
 

@@ -15,9 +15,19 @@ from bridge.asking.journal import MAX_JOURNAL_BYTES, Journal
 from bridge.asking.question import Question
 from bridge.asking.routes import ClientRule, RouteName, choose
 from bridge.claims import AlreadyAnswered, Claims, Ending, Interrupted, Released
-from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import INTERNAL_ERROR, Json
-from bridge.upstreams.base import AskingRules, Call, CallRequest, Failed, Finished, Outlet, Stopped, Upstream
+from bridge.upstreams.base import (
+    AskingRules,
+    Call,
+    Caller,
+    CallRequest,
+    Failed,
+    Finished,
+    Hold,
+    Outlet,
+    Stopped,
+    Upstream,
+)
 from bridge.upstreams.endings import failed
 
 __all__ = ["MAX_ROUNDS", "Calls", "Client", "Exchange", "Round", "Route", "Stored"]
@@ -42,6 +52,11 @@ class Exchange(Protocol):
     """What to do once the client has the reply: an async function, or None."""
 
     @property
+    def http(self) -> Mapping[str, Any] | None:
+        """The ASGI scope of the request; None where it did not come over HTTP."""
+        ...
+
+    @property
     def can_stream(self) -> bool:
         """Whether messages can be sent before the reply."""
         ...
@@ -55,13 +70,8 @@ class Exchange(Protocol):
         ...
 
 
-class Client(Protocol):
+class Client(Caller, Protocol):
     """Who made a request: the session of a legacy client, or what a modern request says of its client."""
-
-    @property
-    def profile(self) -> ClientProfile:
-        """What the client is."""
-        ...
 
     @property
     def unable(self) -> Mapping[str, str]:
@@ -77,12 +87,17 @@ class Round(msgspec.Struct):
         call: what the upstream gets.
         exchange: the request that is being answered.
         number: how often the call was answered before.
+        hold: the call, where it is suspended at the questions that are being asked.
+        waits_until: set by a route that leaves the call waiting for another request: until when, in seconds since the
+            epoch; else 0.
     """
 
     client: Client
     call: Call
     exchange: Exchange
     number: int = 0
+    hold: Hold | None = None
+    waits_until: float = 0.0
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -157,13 +172,14 @@ class Calls:
         call = Call(
             known.call_id,
             request,
-            client.profile,
+            client,
             known.journal,
             outlet,
             lambda: choose(client.profile, "form", client.unable, self._client_rules).route,
             self._rules,
             input_responses or {},
             fresh,
+            exchange.http,
         )
         return Round(client, call, exchange, known.number)
 
@@ -178,18 +194,45 @@ class Calls:
             outcome = await self._upstream.run(current.call)
             if not isinstance(outcome, Stopped):
                 return outcome
-            if outcome.invalid is not None:
-                if not outcome.acted and current.number == first:
-                    return Released(outcome.invalid.text, tuple(question.path for question in outcome.questions))
-                return failed(current.call.request, outcome.invalid.text, "INVALID_INPUT")
-            if (ended := _out_of_bounds(current)) is not None:
-                return ended
-            name, questions = self._next(current.client, outcome.questions)
-            current.number += 1
-            ending = await self._routes[name].ask(current, questions)
+            ending = (
+                await self._ask(current, outcome, first)
+                if outcome.hold is None
+                else await self._ask_holding(current, outcome, outcome.hold, first)
+            )
             if ending is not None:
                 return ending
+
+    async def _ask(self, current: Round, stopped: Stopped, first: int) -> Ending | Released | None:
+        """Get the questions of a call answered; None when it can go on."""
+        if stopped.invalid is not None:
+            if not stopped.acted and current.number == first:
+                return Released(stopped.invalid.text, tuple(question.path for question in stopped.questions))
+            return failed(current.call.request, stopped.invalid.text, "INVALID_INPUT")
+        if (ended := _out_of_bounds(current)) is not None:
+            return ended
+        name, questions = self._next(current.client, stopped.questions)
+        current.number += 1
+        ending = await self._routes[name].ask(current, questions)
+        if ending is None:
             current.call.fresh = frozenset(question.path for question in questions)
+        return ending
+
+    async def _ask_holding(self, current: Round, stopped: Stopped, hold: Hold, first: int) -> Ending | Released | None:
+        """Likewise, where the call stays suspended meanwhile: it ends with whatever ends the asking."""
+        current.hold, current.waits_until = hold, 0.0
+        try:
+            ending = await self._ask(current, stopped, first)
+        except BaseException:
+            await hold.cancel()
+            raise
+        finally:
+            current.hold = None
+        if ending is not None:
+            if current.waits_until:
+                hold.keep(current.waits_until)
+            else:
+                await hold.cancel()
+        return ending
 
     async def resume(
         self,
@@ -246,6 +289,8 @@ class Calls:
 
     async def _is_repeatable(self, request: CallRequest) -> bool:
         """Whether the tool says that running it twice does no harm."""
+        if self._upstream.policy(request.target).repeatable:
+            return True
         definition = await self._upstream.tool(request.target) if request.method == "tools/call" else None
         annotations = {} if definition is None else definition.get("annotations", {})
         return annotations.get("readOnlyHint") is True or annotations.get("idempotentHint") is True

@@ -56,10 +56,16 @@ RESULT_CODES: Final[Mapping[str, Code]] = MappingProxyType(
         ),
         "INTERRUPTED": Code(
             "Cut off in the middle",
-            "The call went on with an answer and was cut off: it was cancelled, its client left, or its process ended. "
-            "It may have partly run, and it was not run again.",
+            "The call went on with an answer and was cut off: it was cancelled, its client left, or its process ended; "
+            "or the server behind the bridge was cut off while it ran, or the process is gone in which the call was "
+            "suspended at its question. It may have partly run, and it was not run again.",
             "Look at what it did before calling it again. A tool that may run twice says so: `readOnlyHint` or "
             "`idempotentHint`; it is then run again.",
+        ),
+        "UPSTREAM_UNREACHABLE": Code(
+            "The server behind the bridge is away",
+            "A wrapped server did not get the call: it cannot be reached, or refused it unread. Nothing of it has run.",
+            "Call again once the server is back. The text says what came instead of an answer.",
         ),
     }
 )
@@ -123,6 +129,12 @@ RPC_CODES: Final[Mapping[int, Code]] = MappingProxyType(
             "Unsupported protocol version",
             "A request without a session names a revision other than 2026-07-28.",
             "Choose one of `data.supported`. The earlier ones are reached by `initialize`.",
+        ),
+        -32042: Code(
+            "Pages have to be opened first",
+            "A server of 2025-11-25 behind the bridge wants pages opened, and does not say which. Where it says so, the "
+            "user is asked to open them instead, and the call is made again.",
+            "See that server: its error must name them in `data.elicitations`.",
         ),
     }
 )

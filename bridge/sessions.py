@@ -20,12 +20,14 @@ from bridge.asking.form import digest
 from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.clients import ClientProfile, Principal
+from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import Json, RequestId, Response, encode, notification
 from bridge.protocol.revisions import LEGACY, negotiate
 from bridge.stores.base import Store
 from bridge.stores.reader import LogReader
 
 __all__ = [
+    "DEFAULT_LOG_LEVEL",
     "ENDED",
     "FINAL",
     "INTERIM",
@@ -51,6 +53,9 @@ ENDED: Final = b"\x02"
 
 STANDALONE: Final = "get"
 """The stream on which goes what belongs to no call."""
+
+DEFAULT_LOG_LEVEL: Final = "info"
+"""The level of a session that never set one."""
 
 _TOUCH_SECONDS: Final = 60.0
 _LOG_SECONDS: Final = 1800.0
@@ -188,6 +193,8 @@ class Sessions:
         default = 7 * 86400.0 if self._store.durable else 1800.0
         self.idle_seconds = default if limits.idle_seconds is None else limits.idle_seconds
         self._touch_seconds = min(_TOUCH_SECONDS, self.idle_seconds / 3)
+        self.on_ended: Callable[[Session], object] | None = None
+        """Told of each session that this node knew and that has ended."""
 
     async def start(self) -> None:
         """Begin to hear of other nodes' changes."""
@@ -283,11 +290,17 @@ class Sessions:
     async def end(self, session: Session) -> None:
         """End a session: its record goes, its calls are cancelled, here and on other nodes."""
         await self._store.take(session.key)
-        self._cache.pop(session.key, None)
         await self.tell(session, Entry("ended"))
+        self._gone(session)
+        await self._announce(session)
+
+    def _gone(self, session: Session) -> None:
+        """A session has ended: nothing of it goes on here."""
+        self._cache.pop(session.key, None)
         for running in list(session.running.values()):
             running.cancel()
-        await self._announce(session)
+        if self.on_ended is not None:
+            self.on_ended(session)
 
     async def cancel(self, session: Session, identity: RequestId) -> None:
         """Cancel a request of a session, on whatever node it runs."""
@@ -350,6 +363,17 @@ class Sessions:
         """Send a notification that belongs to no call: on the standalone stream."""
         await self.publish(session, STANDALONE, INTERIM + encode(message))
 
+    async def tell_session(self, session_id: str, message: Json) -> None:
+        """Send a notification that belongs to no call to a session that this node knows, as its log level allows."""
+        session = next((known for known in self._cache.values() if known.id == session_id), None)
+        if session is None:
+            return
+        if message["method"] == "notifications/message":
+            wanted, level = session.record.log_level or DEFAULT_LOG_LEVEL, message.get("params", {}).get("level")
+            if level not in LOG_LEVELS or LOG_LEVELS.index(level) < LOG_LEVELS.index(wanted):
+                return
+        await self.notify(session, message)
+
     async def expect_completion(self, session: Session, elicitation_id: str, ttl_seconds: float) -> None:
         """Note which session opened the page of a URL question."""
         key = f"page/{digest(elicitation_id)}"
@@ -406,10 +430,8 @@ class Sessions:
         stored = await self._store.get(session.key)
         if stored is not None:
             session.load(_record_decoder.decode(stored.value), stored.version)
-            return
-        self._cache.pop(session.key, None)
-        for running in list(session.running.values()):
-            running.cancel()
+        else:
+            self._gone(session)
 
 
 async def complete_page(store: Store, elicitation_id: str) -> bool:

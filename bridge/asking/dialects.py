@@ -13,6 +13,7 @@ from bridge.protocol.shaping import shape_block
 __all__ = ["read_shown", "request_params", "requested_schema"]
 
 _FORMATS: Final = ("email", "uri", "date", "date-time")
+_ROOT: Final = frozenset({"type", "properties", "required"})
 _SHOWN: Final = {
     "string": ("type", "title", "description", "minLength", "maxLength", "default", "enum", "oneOf"),
     "number": ("type", "title", "description", "minimum", "maximum", "default"),
@@ -33,8 +34,30 @@ def request_params(question: Question, revision: Revision) -> Json:
         asked = {"mode": "url", "message": question.shown, "url": question.url}
         return {**asked, "elicitationId": question.elicitation_id} if revision.url_ids else asked
     assert question.schema is not None
-    params = {"message": question.shown, "requestedSchema": requested_schema(question.schema, revision)}
+    relayed = question.relayed
+    schema = (
+        relayed
+        if relayed is not None and _can_take(relayed, revision)
+        else requested_schema(question.schema, revision)
+    )
+    params = {"message": question.shown, "requestedSchema": schema}
     return {"mode": "form", **params} if revision.rich_forms else params
+
+
+def _can_take(schema: Json, revision: Revision) -> bool:
+    """Whether a schema that somebody else wrote says nothing that `revision` has no word for."""
+    known = _ROOT | {"$schema"} if revision.rich_forms else _ROOT
+    return schema.keys() <= known and all(_can_show(field, revision) for field in schema["properties"].values())
+
+
+def _can_show(field: Json, revision: Revision) -> bool:
+    kind = field.get("type")
+    words = {*_SHOWN.get(kind, ()), "format", "enumNames"} if isinstance(kind, str) else set()
+    if not field.keys() <= words or field.get("format", "uri") not in _FORMATS:
+        return False
+    return revision.rich_forms or (
+        kind != "array" and "oneOf" not in field and (kind == "boolean" or "default" not in field)
+    )
 
 
 def _plain_sampling(params: Json, revision: Revision) -> Json:

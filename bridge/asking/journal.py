@@ -31,7 +31,7 @@ MAX_JOURNAL_BYTES: Final = 256 * 1024
 """How much the answers and steps of one call may hold, encoded."""
 
 
-class Journal(msgspec.Struct):
+class Journal(msgspec.Struct, omit_defaults=True):
     """The answers and steps of one call, in the order in which they came.
 
     Args:
@@ -39,12 +39,16 @@ class Journal(msgspec.Struct):
         replies: the recorded answer of each path that has one.
         steps: the recorded result of each step, by name.
         refused: how often a question was asked again because its answer did not match, by path.
+        held: the process in which the call is suspended at its questions; empty where it is run again instead.
+        upstream: what a wrapped server that keeps no state wants back with the answers.
     """
 
     asked: dict[str, str] = {}
     replies: dict[str, Reply] = {}
     steps: dict[str, Any] = {}
     refused: dict[str, int] = {}
+    held: str = ""
+    upstream: "UpstreamState | None" = None
 
     def record(self, question: Question, reply: Reply) -> None:
         """Keep the answer to a question."""
@@ -60,6 +64,22 @@ class Journal(msgspec.Struct):
         return len(msgspec.msgpack.encode(self))
 
 
+class UpstreamState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a modern server behind the bridge wants back with the answers to its questions.
+
+    Args:
+        state: its `requestState`, or None.
+        requests: its `inputRequests`; empty where it wants no answers back.
+        paths: the path of each of its questions, by its key.
+        number: how often it has asked.
+    """
+
+    state: str | None
+    requests: Json
+    paths: dict[str, str]
+    number: int
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What an author asks, before it has a key and a path. The digest is of all but the message."""
 
@@ -71,6 +91,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     params: Json | None = None
     elicitation_id: str | None = None
     reask: int = 0
+    relayed: Json | None = None
+    secret: tuple[str, ...] = ()
 
     def question(self, key: str, path: str, reask: int) -> Question:
         """The question, with its key, its path, and how often it may still be asked again."""
@@ -84,14 +106,22 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             mode=self.mode,
             elicitation_id=self.elicitation_id,
             reask=reask,
+            relayed=self.relayed,
+            secret=self.secret,
         )
 
 
 class Replay:
-    """One run of a call against its journal: gives out what is recorded, notes what is not."""
+    """One run of a call against its journal: gives out what is recorded, notes what is not.
 
-    def __init__(self, journal: Journal) -> None:
+    Args:
+        journal: what is known of the call.
+        equals: whether equal questions may be open at once: they may where each has its own way back.
+    """
+
+    def __init__(self, journal: Journal, *, equals: bool = False) -> None:
         self.journal = journal
+        self._equals = equals
         self.open: dict[str, Question] = {}
         """The questions of this run that have no answer, by key."""
         self.stepped = False
@@ -124,7 +154,7 @@ class Replay:
         question_digest = digest([asked.message, asked.digest])
         place = f"{after}/{key or ''}/{question_digest}"
         times = self._times.get(place, 0)
-        if key is None and question_digest in self._open_digests:
+        if key is None and question_digest in self._open_digests and not self._equals:
             self.broken = QuestionError(f"two equal questions are open at once ({asked.message!r}); give each a key=")
             raise self.broken
         if key is not None and key in self._keys:

@@ -43,6 +43,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         elicitation_id: names a URL question until its page is done.
         reask: how many invalid answers are met by asking again, with the reasons.
         reasons: what was wrong with the answer before.
+        relayed: the form's schema as a wrapped server wrote it, for clients that can take it so.
+        secret: the fields of a relayed form that ask for a secret, which no model may see.
     """
 
     key: str
@@ -55,6 +57,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     elicitation_id: str | None = None
     reask: int = 0
     reasons: tuple[str, ...] = ()
+    relayed: Json | None = None
+    secret: tuple[str, ...] = ()
 
     @property
     def method(self) -> str:

@@ -4,8 +4,8 @@ An entry has no stream of its own, so that one that asks goes by the chat. Sourc
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 import anyio
 
@@ -44,6 +44,7 @@ class _EntryExchange:
     """One request of a batch: nothing can be sent before the reply."""
 
     can_stream = False
+    http: Mapping[str, Any] | None = None
     on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None

@@ -6,9 +6,8 @@ from typing import Final
 
 from bridge.asking.fallback import FALLBACK_TOOL, widened_output_schema
 from bridge.protocol.messages import INVALID_PARAMS, Json
-from bridge.protocol.revisions import Revision
 from bridge.protocol.shaping import shape_definition
-from bridge.upstreams.base import CallRequest, Failed, Finished, Kind, Upstream
+from bridge.upstreams.base import Caller, CallRequest, Failed, Finished, Kind, Upstream
 
 __all__ = ["CALLS", "LISTS", "Catalog", "read_request"]
 
@@ -36,18 +35,21 @@ class Catalog:
         self._upstream = upstream
         self._page_size = page_size
 
-    async def page(self, kind: Kind, params: Json, revision: Revision, *, fallback: bool = False) -> Finished | Failed:
-        """One page of a list, as `revision` has it.
+    async def page(self, kind: Kind, params: Json, caller: Caller, *, fallback: bool = False) -> Finished | Failed:
+        """One page of a list, as the caller's revision has it.
 
         Args:
             kind: what is listed.
             params: the request's params, perhaps with a cursor.
-            revision: the client's.
+            caller: who asks.
             fallback: whether the fallback tool is listed, and room made for pending forms.
 
         Source: server/utilities/pagination.
         """
-        shaped = [shape_definition(kind, entry, revision) for entry in await self._upstream.list(kind)]
+        listed, revision = await self._upstream.list(kind, caller), caller.profile.revision
+        if isinstance(listed, Failed):
+            return listed
+        shaped = [shape_definition(kind, entry, revision) for entry in listed]
         if kind == "tools" and fallback:
             for tool in shaped:
                 if "outputSchema" in tool:
@@ -85,4 +87,17 @@ def read_request(method: str, params: Json) -> CallRequest | Failed:
         return Failed(
             INVALID_PARAMS, f"{method} needs a {field} (a string), and arguments (an object) where it has any"
         )
-    return CallRequest(method, target, arguments)
+    return CallRequest(method, target, arguments, _foreign(params.get("_meta")))
+
+
+_NOTHING: Final[Json] = {}
+
+
+def _foreign(meta: object) -> Json:
+    """What of a request's `_meta` is between the client and the server behind the bridge."""
+    if not isinstance(meta, dict):
+        return _NOTHING
+    return {key: meta[key] for key in meta if key != "progressToken" and not key.startswith(_RESERVED)}
+
+
+_RESERVED: Final = "io.modelcontextprotocol/"

@@ -17,6 +17,7 @@ from bridge.protocol.messages import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
     Json,
     Notification,
     Request,
@@ -37,14 +38,13 @@ from bridge.protocol.shaping import (
 from bridge.routes.chat import Chat
 from bridge.routes.push import Push
 from bridge.server import Options, ServerInfo
-from bridge.sessions import Session, SessionRecord, Sessions
+from bridge.sessions import DEFAULT_LOG_LEVEL, Session, SessionRecord, Sessions
 from bridge.upstreams.base import CallRequest, Failed, Finished, Upstream
 from bridge.upstreams.endings import failed
 from bridge.upstreams.results import error_result
 
 __all__ = ["LegacyEra"]
 
-_DEFAULT_LOG_LEVEL: Final = "info"
 _MAX_SUBSCRIPTIONS: Final = 1000
 _MAX_INITIALIZE_BYTES: Final = 64 * 1024
 
@@ -114,6 +114,9 @@ class LegacyEra:
     async def handle(self, session: Session, request: Request, exchange: Exchange) -> Json:
         """Answer a request on a session: the response message, a result or an error."""
         ending = await self._answer(session, request, exchange)
+        if isinstance(ending, Failed) and ending.code == MISSING_CLIENT_CAPABILITY and request.method == "tools/call":
+            # The server behind the bridge said so; no revision of this era has that error.
+            ending = Finished(error_result(ending.message, "ELICITATION_NOT_SUPPORTED"))
         if isinstance(ending, Failed):
             code = shape_error_code(request.method, ending.code, ending.data)
             return error_message(request.id, code, ending.message, ending.data)
@@ -130,6 +133,8 @@ class LegacyEra:
             identity = message.params.get("requestId")
             if type(identity) in (int, str):
                 await self._sessions.cancel(session, cast(RequestId, identity))
+        elif message.method == "notifications/roots/list_changed":
+            await self._upstream.relay(message.method, {}, session)
 
     async def _answer(self, session: Session, request: Request, exchange: Exchange) -> Ending:
         if request.method in CALLS:
@@ -153,7 +158,7 @@ class LegacyEra:
             record.log_level = level
 
         await self._sessions.change(session, alter)
-        return Finished({})
+        return await self._upstream.relay(request.method, {"level": level}, session)
 
     async def _subscribe(self, session: Session, request: Request) -> Ending:
         uri = request.params.get("uri")
@@ -161,9 +166,12 @@ class LegacyEra:
             return Failed(INVALID_PARAMS, "resources/subscribe needs a uri (a string)")
         if len(session.record.subscriptions) >= _MAX_SUBSCRIPTIONS:
             return Failed(INVALID_PARAMS, f"A session may subscribe to at most {_MAX_SUBSCRIPTIONS} resources")
-        if uri not in session.record.subscriptions:
+        if uri in session.record.subscriptions:
+            return Finished({})
+        relayed = await self._upstream.relay(request.method, {"uri": uri}, session)
+        if isinstance(relayed, Finished):
             await self._sessions.change(session, lambda record: record.subscriptions.append(uri))
-        return Finished({})
+        return relayed
 
     async def _unsubscribe(self, session: Session, request: Request) -> Ending:
         uri = request.params.get("uri")
@@ -173,17 +181,18 @@ class LegacyEra:
                 record.subscriptions = [kept for kept in record.subscriptions if kept != uri]
 
             await self._sessions.change(session, alter)
+            return await self._upstream.relay(request.method, {"uri": uri}, session)
         return Finished({})
 
     async def _complete(self, session: Session, request: Request) -> Ending:
         if "completions" not in self._upstream.capabilities:
             return Failed(METHOD_NOT_FOUND, "Method not found: completion/complete")
-        return await self._upstream.complete(request.params)
+        return await self._upstream.complete(request.params, session)
 
     async def _list(self, session: Session, request: Request) -> Ending:
         fallback = self._sees_fallback(session)
         kind = LISTS[request.method]
-        page = await self._catalog.page(kind, request.params, session.profile.revision, fallback=fallback)
+        page = await self._catalog.page(kind, request.params, session, fallback=fallback)
         if kind == "tools" and fallback and session.record.fallback and not session.record.widened:
             await self._sessions.change(session, _mark_widened)
         return page
@@ -192,7 +201,7 @@ class LegacyEra:
         called = read_request(request.method, request.params)
         if isinstance(called, Failed):
             return called
-        level = session.record.log_level or _DEFAULT_LOG_LEVEL
+        level = session.record.log_level or DEFAULT_LOG_LEVEL
         outlet = CallOutlet(exchange, session.profile.revision, progress_token(request.params), level)
         if request.method == "tools/call" and self._sees_fallback(session):
             if called.target == FALLBACK_TOOL_NAME:

@@ -23,7 +23,7 @@ from bridge.protocol.messages import (
     result_message,
 )
 from bridge.protocol.revisions import LEGACY, MODERN
-from bridge.protocol.shaping import modern_result, shape_info
+from bridge.protocol.shaping import modern_error_code, modern_result, shape_info
 from bridge.routes.chat import Chat
 from bridge.routes.rounds import BROKEN, Rounds
 from bridge.server import Options, ServerInfo
@@ -44,6 +44,7 @@ class _Visitor(msgspec.Struct, frozen=True):
     """Who made a modern request; nothing is known of it beyond the request."""
 
     profile: ClientProfile
+    id: str = ""
     unable: Mapping[str, str] = {}
 
 
@@ -108,7 +109,8 @@ class ModernEra:
         else:
             ending = await self._answer(asker)
         if isinstance(ending, Failed):
-            return error_message(request.id, ending.code, ending.message, ending.data)
+            code = modern_error_code(ending.code)
+            return error_message(request.id, code, ending.message, ending.data)
         kind = "input_required" if isinstance(ending, InputRequired) else "complete"
         return result_message(request.id, modern_result(ending.result, self._info, kind=kind))
 
@@ -119,7 +121,7 @@ class ModernEra:
         if method == "server/discover":
             return self._discover()
         if method == "completion/complete" and "completions" in self._upstream.capabilities:
-            return await self._upstream.complete(asker.params)
+            return await self._upstream.complete(asker.params, asker.visitor)
         return Failed(METHOD_NOT_FOUND, f"Method not found: {method}")
 
     def _discover(self) -> Ending:
@@ -135,7 +137,7 @@ class ModernEra:
 
     async def _list(self, asker: _Asker, method: str) -> Ending:
         by_chat = self._is_by_chat(asker.visitor)
-        page = await self._catalog.page(LISTS[method], asker.params, MODERN, fallback=by_chat)
+        page = await self._catalog.page(LISTS[method], asker.params, asker.visitor, fallback=by_chat)
         if isinstance(page, Failed):
             return page
         scope = "private" if by_chat or self._options.authenticate is not None else "public"

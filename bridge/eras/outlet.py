@@ -44,6 +44,16 @@ class CallOutlet:
         self._level = log_level
         self._last = -math.inf
 
+    @property
+    def wants_progress(self) -> bool:
+        """See `Outlet`."""
+        return self._token is not None and self._exchange.can_stream
+
+    @property
+    def log_level(self) -> str | None:
+        """See `Outlet`."""
+        return self._level if self._exchange.can_stream else None
+
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """See `Outlet`."""
         if self._token is None or progress <= self._last or not self._exchange.can_stream:

@@ -25,6 +25,7 @@ __all__ = [
     "RESOURCE_NOT_FOUND",
     "SESSION_NOT_FOUND",
     "UNSUPPORTED_VERSION",
+    "URL_ELICITATION_REQUIRED",
     "Invalid",
     "Json",
     "Message",
@@ -57,6 +58,7 @@ RESOURCE_NOT_FOUND: Final = -32002
 HEADER_MISMATCH: Final = -32020
 MISSING_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
+URL_ELICITATION_REQUIRED: Final = -32042
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 MAX_DEPTH: Final = 64
@@ -113,11 +115,12 @@ canonical = _canonical_encoder.encode
 """One JSON value as the bytes that digests are made of: the order of keys does not matter."""
 
 
-def decode(data: bytes) -> Message | list[Message]:
+def decode(data: bytes, max_bytes: int = MAX_BODY_BYTES) -> Message | list[Message]:
     """Read one message, or a batch of them.
 
     Args:
         data: the bytes of one JSON value in UTF-8.
+        max_bytes: how many there may be.
 
     Returns:
         The message, or a list of messages for a JSON array.
@@ -127,8 +130,8 @@ def decode(data: bytes) -> Message | list[Message]:
 
     Source: basic/index#messages.
     """
-    if len(data) > MAX_BODY_BYTES:
-        raise ProtocolError(PARSE_ERROR, f"Parse error: the message is larger than {MAX_BODY_BYTES} bytes")
+    if len(data) > max_bytes:
+        raise ProtocolError(PARSE_ERROR, f"Parse error: the message is larger than {max_bytes} bytes")
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _depth(data) > MAX_DEPTH:
         raise ProtocolError(PARSE_ERROR, f"Parse error: JSON nested deeper than {MAX_DEPTH} levels")
     try:

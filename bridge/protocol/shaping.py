@@ -4,11 +4,23 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bridge.protocol.inbound import META_SERVER_INFO
-from bridge.protocol.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Json
+from bridge.protocol.messages import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    PARSE_ERROR,
+    RESOURCE_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+    Json,
+)
 from bridge.protocol.revisions import Revision
 
 __all__ = [
     "is_wrapped",
+    "modern_error_code",
     "modern_result",
     "shape_block",
     "shape_capabilities",
@@ -20,6 +32,13 @@ __all__ = [
     "without_modern_fields",
 ]
 
+_RESERVED: Final = range(-(2**15), -31999)
+"""The codes that JSON-RPC keeps for itself and for what is built on it."""
+
+_DEFINED: Final = frozenset(
+    {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR}
+    | {HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION}
+)
 _MODERN_FIELDS: Final = frozenset({"resultType", "inputRequests", "requestState", "ttlMs", "cacheScope"})
 
 
@@ -127,6 +146,14 @@ def shape_error_code(method: str, code: int, data: Any) -> int:
     if method == "resources/read" and code == INVALID_PARAMS and isinstance(data, dict) and "uri" in data:
         return RESOURCE_NOT_FOUND
     return code
+
+
+def modern_error_code(code: int) -> int:
+    """The code of an error as 2026-07-28 has it: a code of the reserved range that it does not define becomes one
+    that it does. Source: basic/index#error-codes."""
+    if code in _DEFINED or code not in _RESERVED:
+        return code
+    return INVALID_PARAMS if code == RESOURCE_NOT_FOUND else INTERNAL_ERROR
 
 
 def without_modern_fields(result: Json) -> Json:

@@ -88,6 +88,8 @@ class Chat:
         definition = await self._upstream.tool(call.request.target)
         if self._rules.consent == "deny" and _changes_something(definition):
             return Finished(error_result(_denied(call.request.target), "ELICITATION_NOT_SUPPORTED"))
+        if any(question.secret for question in questions):
+            return Finished(error_result(_secret(call.request.target, questions), "ELICITATION_NOT_SUPPORTED"))
         stored = Stored(call.named(), current.number, call.journal)
         try:
             waiting = await self._pending.add(client, call.request, stored, questions)
@@ -97,6 +99,7 @@ class Chat:
                 f"sendElicitationResult; the oldest has the elicitId {full.oldest}."
             )
             return Finished(error_result(reason, "ELICITATION_NOT_SUPPORTED"))
+        current.waits_until = waiting.expires_at
         if self._sessions is not None:
             session = cast(Session, client)
             await self._reveal(self._sessions, session)
@@ -304,4 +307,12 @@ def _denied(tool: str) -> str:
     return (
         f'{tool} needs its user\'s consent, and here a model may not pass consent on (chat_consent is "deny"). '
         'Use a client that shows forms, or make the server with chat_consent="allow".'
+    )
+
+
+def _secret(tool: str, questions: list[Question]) -> str:
+    fields = ", ".join(repr(name) for question in questions for name in question.secret)
+    return (
+        f"{tool} asks its user for what sounds like a secret ({fields}), which no model may see. Use a client that "
+        "shows forms; where it is none, say not_secret=(…)."
     )

@@ -88,13 +88,17 @@ class _Late(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class _Withdrawn(msgspec.Struct, frozen=True):
+    """The call that asked, suspended meanwhile, does not want an answer any more."""
+
+
 class _Parked(msgspec.Struct, frozen=True):
     """The question stays open after its call has ended."""
 
     until: float
 
 
-_Answered: TypeAlias = Reply | InvalidReply | _Unable
+_Answered: TypeAlias = Reply | InvalidReply | _Unable | _Withdrawn
 
 
 class Push:
@@ -133,6 +137,8 @@ class Push:
                 current.call.journal.record(question, answered)
             elif isinstance(answered, _Unable):
                 return await self._unable(current, session, questions[position:], answered.reason)
+            elif isinstance(answered, _Withdrawn):
+                return None
             else:
                 return _ended(current, question, answered)
         return None
@@ -151,6 +157,7 @@ class Push:
         answered = await self._wait(current, session, parked.question, parked.question_id, inbox)
         if isinstance(answered, Reply):
             current.call.journal.record(parked.question, answered)
+        if isinstance(answered, Reply | _Withdrawn):
             return None
         if isinstance(answered, _Unable):
             return await self._unable(current, session, [parked.question], answered.reason)
@@ -222,22 +229,34 @@ class Push:
         parked, position = False, inbox.position
         current.exchange.on_closing = current.exchange.cancel
         try:
-            entry = await self._entry(current, session, question_id, inbox)
+            with anyio.CancelScope() as asking:
+                if current.hold is not None:
+                    current.hold.on_over = asking.cancel
+                entry = await self._entry(current, session, question_id, inbox)
+            if asking.cancelled_caught:
+                await self._withdraw(current, question_id, "nobody waits for the answer any more")
+                return _Withdrawn()
             if not isinstance(entry, _Late):
                 return _read(question, entry, session.profile.revision)
             soft = self._soft_deadline(session)
             if soft is not None and soft < self._limits.answer_seconds:
                 parked = True
                 return await self._park(current, session, question, question_id, position)
-            reason = {"requestId": question_id, "reason": "nobody answered in time"}
-            with anyio.move_on_after(_CLEANUP_SECONDS):
-                await current.exchange.send(notification("notifications/cancelled", reason))
+            await self._withdraw(current, question_id, "nobody answered in time")
             return entry
         finally:
             current.exchange.on_closing = None
+            if current.hold is not None:
+                current.hold.on_over = None
             if not parked:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(_CLEANUP_SECONDS):
                     await self._sessions.forget_answer(session, question_id)
+
+    async def _withdraw(self, current: Round, question_id: str, reason: str) -> None:
+        """Let the client take down what it shows."""
+        message = notification("notifications/cancelled", {"requestId": question_id, "reason": reason})
+        with anyio.move_on_after(_CLEANUP_SECONDS):
+            await current.exchange.send(message)
 
     async def _entry(self, current: Round, session: Session, question_id: str, inbox: LogReader) -> Entry | _Late:
         """Wait for the entry that answers, reporting meanwhile that the call waits."""
@@ -260,7 +279,8 @@ class Push:
         parked = Parked(stored, question, question_id, position)
         key = _parked_key(session, current.call.request)
         await self._store.put(key, msgspec.json.encode(parked), ttl_seconds=self._limits.late_seconds)
-        return _Parked(time.time() + self._limits.late_seconds)
+        current.waits_until = time.time() + self._limits.late_seconds
+        return _Parked(current.waits_until)
 
     def _soft_deadline(self, session: Session) -> float | None:
         for rule in self._rules:

@@ -95,6 +95,7 @@ class Rounds:
     async def ask(self, current: Round, questions: list[Question]) -> InputRequired:
         """See `Route`: the request ends with the questions."""
         expires_at = self._clock() + self._ttl_seconds
+        current.waits_until = expires_at
         state = RoundState(current.call.named(), current.number, expires_at, questions, current.call.journal)
         return self._required(current.client, current.call.request, state, questions)
 

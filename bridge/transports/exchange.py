@@ -7,7 +7,7 @@ open with comments. Source: basic/transports/streamable-http#receiving-messages.
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -59,6 +59,7 @@ class Exchange:
 
     Args:
         node: whose pulse it listens to.
+        http: the ASGI scope.
         receive: the ASGI callable.
         send: the ASGI callable.
         takes: what the client takes in reply.
@@ -72,8 +73,9 @@ class Exchange:
     on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
 
-    def __init__(self, node: Node, receive: Receive, send: Send, takes: Accepts) -> None:
+    def __init__(self, node: Node, http: Mapping[str, Any], receive: Receive, send: Send, takes: Accepts) -> None:
         self._node = node
+        self.http = http
         self._receive = receive
         self._send = send
         self._takes = takes
@@ -239,6 +241,7 @@ class SessionExchange(Exchange):
     def __init__(
         self,
         node: Node,
+        http: Mapping[str, Any],
         receive: Receive,
         send: Send,
         takes: Accepts,
@@ -248,7 +251,7 @@ class SessionExchange(Exchange):
         identity: RequestId,
         grace_seconds: float,
     ) -> None:
-        super().__init__(node, receive, send, takes)
+        super().__init__(node, http, receive, send, takes)
         self._session = session
         self._sessions = sessions
         self._identity = identity

@@ -123,15 +123,16 @@ class HttpTransport:
             return await self._batch(message, headers, principal, takes, send)
         if isinstance(message, Request | Notification):
             if is_modern(message.params, headers.get(b"mcp-protocol-version")):
-                return await self._post_modern(message, headers, principal, takes, receive, send)
+                return await self._post_modern(message, scope, headers, principal, takes, receive, send)
         elif headers.get(b"mcp-protocol-version") == MODERN.name.encode():
             reason = message.reason if isinstance(message, Invalid) else "clients send requests only"
             return await _reject(send, Rejected(INVALID_REQUEST, f"Invalid request: {reason}", id=message.id))
-        return await self._post_legacy(message, headers, principal, takes, receive, send)
+        return await self._post_legacy(message, scope, headers, principal, takes, receive, send)
 
     async def _post_modern(
         self,
         message: Request | Notification,
+        scope: Any,
         headers: Headers,
         principal: Principal,
         takes: Accepts,
@@ -146,12 +147,13 @@ class HttpTransport:
         accepted = check_modern(message, headers)
         if isinstance(accepted, Rejected):
             return await _reject(send, accepted)
-        exchange = Exchange(self._node, receive, send, takes)
+        exchange = Exchange(self._node, scope, receive, send, takes)
         return await exchange.serve(message, lambda: self._modern.handle(accepted, principal, exchange, headers))
 
     async def _post_legacy(
         self,
         message: Message,
+        scope: Any,
         headers: Headers,
         principal: Principal,
         takes: Accepts,
@@ -174,16 +176,17 @@ class HttpTransport:
         if isinstance(message, Response):
             await self._sessions.answer(session, message)
             return await _accepted(send)
-        return await self._on_session(session, message, takes, receive, send)
+        return await self._on_session(session, message, scope, takes, receive, send)
 
     async def _on_session(
-        self, session: Session, request: Request, takes: Accepts, receive: Receive, send: Send
+        self, session: Session, request: Request, scope: Any, takes: Accepts, receive: Receive, send: Send
     ) -> None:
         if request.id in session.running:
             text = f"Invalid request: the id {request.id!r} is in use by a request under way"
             return await send_json(send, 200, encode(error_message(request.id, INVALID_REQUEST, text)))
         exchange = SessionExchange(
             self._node,
+            scope,
             receive,
             send,
             takes,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 import anyio
@@ -29,6 +29,7 @@ class ConnectionExchange:
     """
 
     can_stream = True
+    http: Mapping[str, Any] | None = None
     on_gone: Callable[[], None] | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
     on_closing: Callable[[], None] | None = None

@@ -6,14 +6,14 @@ call is run again from the top with the answers in its journal.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from bridge.asking.checking import InvalidReply
 from bridge.asking.journal import Journal
-from bridge.asking.question import Question, Reply
+from bridge.asking.question import Question
 from bridge.asking.routes import RouteName
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.inbound import ParameterHeaders
@@ -23,6 +23,7 @@ __all__ = [
     "AskingRules",
     "Call",
     "CallRequest",
+    "Caller",
     "Failed",
     "Finished",
     "Hold",
@@ -30,17 +31,20 @@ __all__ = [
     "Outcome",
     "Outlet",
     "Policy",
+    "Said",
     "Stopped",
+    "Surroundings",
     "Upstream",
 ]
 
 
-class CallRequest(msgspec.Struct, frozen=True):
-    """What a client called: a method, the name or URI it names, and its arguments."""
+class CallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a client called: a method, the name or URI it names, its arguments, and what of `_meta` is nobody's here."""
 
     method: str
     target: str
     arguments: Json
+    meta: Json = {}
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):
@@ -58,14 +62,17 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Hold(Protocol):
-    """A call that is suspended at its questions and can be resumed."""
+    """A call that is suspended at its questions: `Upstream.run` goes on with it once the journal has their answers."""
 
-    async def resume(self, replies: dict[str, Reply]) -> "Outcome":
-        """Hand the replies, by question key, to the suspended call and run it on."""
+    on_over: Callable[[], None] | None
+    """Told when nobody's answer is wanted any more: the call has ended, or has withdrawn its question."""
+
+    def keep(self, until: float) -> None:
+        """Stay suspended after the request that asked has ended, until then (seconds since the epoch)."""
         ...
 
     async def cancel(self) -> None:
-        """End the suspended call without an answer."""
+        """End the suspended call without an answer; its server is told."""
         ...
 
 
@@ -88,6 +95,16 @@ Outcome: TypeAlias = Finished | Failed | Stopped
 
 class Outlet(Protocol):
     """What a running call may send to its client before it is over; dropped where the client cannot get it."""
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether the client asked for progress."""
+        ...
+
+    @property
+    def log_level(self) -> str | None:
+        """The lowest level of log messages that the client wants, or None for none."""
+        ...
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Report progress, if the client asked for it."""
@@ -121,9 +138,25 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         duplicates: an equal call while one waits on chat is the `same` call, or `separate`.
+        repeatable: whether the operator says that running it twice does no harm.
     """
 
     duplicates: Literal["same", "separate"] = "same"
+    repeatable: bool = False
+
+
+class Caller(Protocol):
+    """Who calls: the session of a legacy client, or what a modern request says of its client."""
+
+    @property
+    def profile(self) -> ClientProfile:
+        """What the client is."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """The id of its session; empty where it has none."""
+        ...
 
 
 class Call(msgspec.Struct):
@@ -132,24 +165,31 @@ class Call(msgspec.Struct):
     Args:
         id: names the call over all its runs; empty until it first needs a name: see `named`.
         request: what was called.
-        client: who called.
+        caller: who called.
         journal: what is known so far.
         outlet: where progress and logs go.
         route: finds the way that a form would take to this client.
         rules: how the call may ask.
         input_responses: the raw answers of this round, untrusted.
         fresh: the paths of the questions whose answers are new in this run.
+        http: the ASGI scope of the client's request, where it came over HTTP.
     """
 
     id: str
     request: CallRequest
-    client: ClientProfile
+    caller: Caller
     journal: Journal
     outlet: Outlet
     route: Callable[[], RouteName]
     rules: AskingRules = AskingRules()
     input_responses: Json = {}
     fresh: frozenset[str] = frozenset()
+    http: Mapping[str, Any] | None = None
+
+    @property
+    def client(self) -> ClientProfile:
+        """What the client is."""
+        return self.caller.profile
 
     def named(self) -> str:
         """The call's id: at least 128 random bits, made when it is first asked for."""
@@ -162,6 +202,38 @@ Kind: TypeAlias = Literal["tools", "prompts", "resources", "resourceTemplates"]
 """What a server lists."""
 
 
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wrapped server says of itself.
+
+    Args:
+        info: its `serverInfo`.
+        instructions: how to use it, for models.
+    """
+
+    info: Json
+    instructions: str | None = None
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an upstream is given by the process that runs it.
+
+    Args:
+        node_id: names the process, among those that share its store.
+        spawn: starts a task that ends with the process; what it raises is logged.
+        changed: tells clients that a list (`tools`, `prompts`, `resources`) or the resource at a URI has changed.
+        tell: sends a notification to one legacy session, by its id, on the stream that belongs to no call.
+        completed: tells the client of a URL question that its page is done, by the question's `elicitation_id`.
+        hold_seconds: how long a suspended call may stay so.
+    """
+
+    node_id: str
+    spawn: Callable[..., None]
+    changed: Callable[[str, str | None], Awaitable[None]]
+    tell: Callable[[str, Json], Awaitable[None]]
+    completed: Callable[[str], Awaitable[bool]]
+    hold_seconds: float
+
+
 class Upstream(Protocol):
     """What is wrapped."""
 
@@ -170,7 +242,28 @@ class Upstream(Protocol):
         """The server capabilities that it brings, as the newest revision would have them."""
         ...
 
-    async def list(self, kind: Kind) -> list[Json]:
+    @property
+    def said(self) -> Said | None:
+        """What it says of itself; None where that is the bridge's to say."""
+        ...
+
+    async def start(self, around: Surroundings) -> None:
+        """Begin to serve.
+
+        Raises:
+            UpstreamUnreachable: what is wrapped cannot be reached.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End: what is suspended is cancelled, sessions are closed."""
+        ...
+
+    async def end_session(self, session_id: str) -> None:
+        """The session of a legacy client has ended."""
+        ...
+
+    async def list(self, kind: Kind, caller: Caller) -> list[Json] | Failed:
         """The definitions of a kind, in a fixed order, as the newest revision would have them."""
         ...
 
@@ -187,9 +280,15 @@ class Upstream(Protocol):
         ...
 
     async def run(self, call: Call) -> Outcome:
-        """Run a call (`tools/call`, `prompts/get` or `resources/read`), from the top, with its journal."""
+        """Run a call (`tools/call`, `prompts/get` or `resources/read`) with its journal: from the top, or, where it is
+        suspended at questions, on from there."""
         ...
 
-    async def complete(self, params: Json) -> Finished | Failed:
+    async def complete(self, params: Json, caller: Caller) -> Finished | Failed:
         """Answer `completion/complete`."""
+        ...
+
+    async def relay(self, method: str, params: Json, caller: Caller) -> Finished | Failed:
+        """Take what a session says beside its calls: `logging/setLevel`, `resources/subscribe`,
+        `resources/unsubscribe`, or the notification `notifications/roots/list_changed`."""
         ...

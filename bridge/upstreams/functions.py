@@ -12,7 +12,17 @@ from bridge.asking.fallback import FALLBACK_TOOL_NAME
 from bridge.errors import ConfigurationError, ToolError
 from bridge.protocol.inbound import ParameterHeaders, parameter_headers
 from bridge.protocol.messages import INVALID_PARAMS, Json
-from bridge.upstreams.base import AskingRules, Call, Failed, Finished, Kind, Outcome, Policy
+from bridge.upstreams.base import (
+    AskingRules,
+    Call,
+    Caller,
+    Failed,
+    Finished,
+    Kind,
+    Outcome,
+    Policy,
+    Surroundings,
+)
 from bridge.upstreams.context import Context
 from bridge.upstreams.results import error_result, prompt_result, resource_result, tool_result
 from bridge.upstreams.running import Function, Runner
@@ -80,7 +90,21 @@ class Functions:
             capabilities["completions"] = {}
         return capabilities
 
-    async def list(self, kind: Kind) -> list[Json]:
+    @property
+    def said(self) -> None:
+        """See `Upstream`."""
+        return None
+
+    async def start(self, around: Surroundings) -> None:
+        """See `Upstream`: functions need none."""
+
+    async def aclose(self) -> None:
+        """See `Upstream`."""
+
+    async def end_session(self, session_id: str) -> None:
+        """See `Upstream`: functions keep nothing for a session."""
+
+    async def list(self, kind: Kind, caller: Caller) -> list[Json]:
         """See `Upstream`: in the order of registration."""
         if kind == "resourceTemplates":
             return [template.entry.definition for template in self._templates.values()]
@@ -224,7 +248,7 @@ class Functions:
             return outcome
         return Finished(resource_result(outcome.result, uri, entry.definition.get("mimeType")))
 
-    async def complete(self, params: Json) -> Finished | Failed:
+    async def complete(self, params: Json, caller: Caller) -> Finished | Failed:
         """See `Upstream`."""
         ref, argument = params.get("ref"), params.get("argument")
         if not isinstance(ref, dict) or not isinstance(argument, dict) or not isinstance(argument.get("value"), str):
@@ -242,6 +266,10 @@ class Functions:
             values = list(await found if inspect.isawaitable(found) else found)
         shown = values[:_MAX_COMPLETIONS]
         return Finished({"completion": {"values": shown, "total": len(values), "hasMore": len(shown) < len(values)}})
+
+    async def relay(self, method: str, params: Json, caller: Caller) -> Finished:
+        """See `Upstream`: the bridge itself keeps levels and subscriptions."""
+        return Finished({})
 
 
 def _ruled(call: Call, entry: _Entry) -> Call:

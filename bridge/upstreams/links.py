@@ -6,7 +6,7 @@ all what it asks. A link knows no route, no hold and no client: only who says he
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -14,7 +14,7 @@ from bridge.protocol.messages import Json
 from bridge.protocol.revisions import Revision
 from bridge.upstreams.base import Failed, Finished
 
-__all__ = ["ASKS", "Facts", "Hello", "Link", "News", "Server", "Talk"]
+__all__ = ["ASKS", "Facts", "Hello", "Link", "News", "Server", "Sharing", "Talk"]
 
 ASKS: Final = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
 """The requests by which a legacy server asks."""
@@ -93,6 +93,11 @@ News: TypeAlias = Callable[[str, Json], Awaitable[None]]
 `notifications/tools/list_changed`, `notifications/resources/updated`, `notifications/elicitation/complete`."""
 
 
+Sharing: TypeAlias = Literal["own", "same", "all"]
+"""Who shares a link. `own`: a session has one of its own, and so have a principal's modern calls. `same`: all callers
+that declare the same, since the server keeps nothing between requests. `all`: everybody."""
+
+
 class Link(Protocol):
     """One way to a server."""
 
@@ -142,12 +147,15 @@ class Server(Protocol):
         ...
 
     @property
-    def is_shared(self) -> bool:
-        """Whether all callers share one link, because the server knows no sessions or is said to be one for all."""
+    def sharing(self) -> Sharing:
+        """Who shares a link to it; known once it is started."""
         ...
 
-    async def start(self) -> None:
+    async def start(self, spawn: Callable[..., None]) -> None:
         """Make ready to connect: find out the era, enter a lifespan that is entered once.
+
+        Args:
+            spawn: starts a task that ends with the process.
 
         Raises:
             UpstreamUnreachable: it cannot be reached, or is no MCP server. The text says why in one line.

@@ -1,0 +1,292 @@
+"""One call at a wrapped server, under way in a task of its own, perhaps suspended at its questions.
+
+Who made the request drives it (`advance`): hands on what the server says meanwhile, and learns how it ended or what
+it asks. Suspended it has no driver; the next round, or the fallback tool, brings one. It knows no route.
+"""
+
+import logging
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from bridge.asking.journal import ROOT, Replay
+from bridge.asking.question import MAX_REASKS, Question, Reply
+from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
+from bridge.protocol.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Json
+from bridge.upstreams.base import Call, Failed, Finished, Outcome, Stopped
+from bridge.upstreams.endings import failed
+from bridge.upstreams.holds import Holds
+from bridge.upstreams.reach import Reached
+from bridge.upstreams.relaying import Relayed, relay
+
+__all__ = ["Live", "Report"]
+
+_MAX_REPORTS: Final = 1000
+_CANCEL_SECONDS: Final = 10.0
+_log = logging.getLogger("bridge.upstream")
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Something that the server says meanwhile: progress, or a log message."""
+
+    kind: str
+    values: tuple[Any, ...]
+
+
+class _Open(msgspec.Struct):
+    """A question that waits for its answer."""
+
+    question: Question
+    answered: anyio.Event
+    reply: Reply | None = None
+
+
+class Live:
+    """A call under way: the `Talk` of its request, and the `Hold` of its suspension.
+
+    Args:
+        call: the call, as its first driver has it.
+        server: how to call the server in a text.
+        connect: gives the way to the server; asked again where the request did not get through.
+        make_params: the params of the request.
+        holds: where it is found while it is suspended.
+        hold: whether it stays suspended at a question; else it is given up there, and run again with the answer.
+        seconds: how long it may take, the time not counted while a person is asked.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        server: str,
+        connect: Callable[[], Awaitable[Reached]],
+        params: Json,
+        holds: "Holds[Live]",
+        *,
+        hold: bool,
+        seconds: float,
+    ) -> None:
+        self._call = call
+        self._server = server
+        self._connect = connect
+        self._params = params
+        self._holds = holds
+        self._hold = hold
+        self._seconds = seconds
+        self._replay = Replay(call.journal, equals=True)
+        self._after = ROOT
+        self.link_name = ""
+        """Names the session with the server."""
+        self._open: dict[str, _Open] = {}
+        self._reports: deque[Report] = deque(maxlen=_MAX_REPORTS)
+        self._outcome: Finished | Failed | None = None
+        self._stirred: anyio.Event | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._remaining = seconds
+        self._over = anyio.Event()
+        self.on_over: Callable[[], None] | None = None
+        """See `Hold`."""
+
+    # -- the task ------------------------------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Make the request and see it to its end: the body of its task."""
+        try:
+            with anyio.CancelScope() as self._scope:
+                self._scope.deadline = anyio.current_time() + self._seconds
+                self._outcome = await self._requested()
+            if self._outcome is None:
+                self._outcome = self._timed_out()
+        except Exception as error:
+            _log.exception("a call of %s at %s failed", self._call.request.target, self._server)
+            self._outcome = Failed(INTERNAL_ERROR, f"{type(error).__name__}; its details are in the server's log")
+        finally:
+            self._over.set()
+            self._stir()
+            if self.on_over is not None:
+                self.on_over()
+
+    async def _requested(self) -> Finished | Failed:
+        request = self._call.request
+        try:
+            try:
+                return await self._request()
+            except UpstreamUnreachable:
+                # Nothing of it has run: another link may do, as when the server was restarted.
+                return await self._request()
+        except UpstreamUnreachable as error:
+            text = f"{self._server} could not be reached, and nothing of {request.target} has run there: {error}"
+            return failed(request, text, "UPSTREAM_UNREACHABLE")
+        except UpstreamLost as error:
+            text = f"{self._server} was cut off while it ran {request.target}: {error}. It may have partly run, and it "
+            return failed(request, text + "was not run again.", "INTERRUPTED")
+        except RemoteError as error:
+            return failed(request, f"{self._server} broke a rule of the protocol: {error}")
+
+    async def _request(self) -> Finished | Failed:
+        reached = await self._connect()
+        self.link_name = reached.name
+        reached.users += 1
+        try:
+            if self.log_level is not None and not self._call.caller.id:
+                await reached.want_log(self.log_level)
+            return await reached.link.request(self._call.request.method, self._params, self)
+        finally:
+            reached.users -= 1
+
+    def _timed_out(self) -> Finished | Failed:
+        text = f"{self._server} took longer than {self._seconds:g} seconds for {self._call.request.target}"
+        return failed(self._call.request, text + ", which was cancelled there. It may have partly run.", "INTERRUPTED")
+
+    # -- what the link is given: see `Talk` ----------------------------------------------------------------------
+
+    @property
+    def wants_progress(self) -> bool:
+        """See `Talk`."""
+        return self._call.outlet.wants_progress
+
+    @property
+    def log_level(self) -> str | None:
+        """See `Talk`."""
+        return self._call.outlet.log_level
+
+    @property
+    def is_waiting(self) -> bool:
+        """See `Talk`."""
+        return bool(self._open)
+
+    @property
+    def http(self) -> Mapping[str, Any] | None:
+        """See `Talk`."""
+        return self._call.http
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """See `Talk`."""
+        self._report("progress", progress, total, message)
+
+    async def log(self, level: str, data: Any, logger: str | None) -> None:
+        """See `Talk`."""
+        self._report("log", level, data, logger)
+
+    async def ask(self, method: str, params: Json) -> Finished | Failed:
+        """See `Talk`."""
+        rules = self._call.rules
+        if not rules.elicitation and method == "elicitation/create":
+            return Failed(METHOD_NOT_FOUND, "Elicitation is disabled in server configuration")
+        reask = MAX_REASKS if rules.on_invalid == "reask" else 0
+        relayed = relay(method, params, link=self.link_name, reask=reask, not_secret=rules.not_secret)
+        if isinstance(relayed, Failed):
+            _log.warning("%s asks what cannot be asked: %s", self._server, relayed.message)
+            return relayed
+        self._warn(relayed)
+        path, question, reply = self._replay.ask(self._after, relayed.asked, None)
+        self._after = path
+        return relayed.back(await self._answer(path, question) if reply is None else reply)
+
+    def _warn(self, relayed: Relayed) -> None:
+        for name in (*relayed.asked.secret, *relayed.described_secret):
+            _log.warning("%s asks for what sounds like a secret, in the field %r: it is relayed", self._server, name)
+
+    async def _answer(self, path: str, question: Question) -> Reply:
+        """Wait for the answer to a question; the time of the call stands still meanwhile."""
+        opened = self._open[path] = _Open(question, anyio.Event())
+        self._pause()
+        self._stir()
+        try:
+            await opened.answered.wait()
+        finally:
+            withdrawn = opened.reply is None
+            self._open.pop(path, None)
+            self._replay.open.pop(question.key, None)
+            self._unpause()
+            if withdrawn and not self._open and self.on_over is not None:
+                self.on_over()
+        assert opened.reply is not None
+        return opened.reply
+
+    def _pause(self) -> None:
+        if self._scope is not None and self._scope.deadline != math.inf:
+            self._remaining = self._scope.deadline - anyio.current_time()
+            self._scope.deadline = math.inf
+
+    def _unpause(self) -> None:
+        if self._scope is not None and not self._open:
+            self._scope.deadline = anyio.current_time() + self._remaining
+
+    def _report(self, kind: str, *values: Any) -> None:
+        if len(self._reports) == _MAX_REPORTS:
+            _log.warning("%s reports faster than its client takes it: the oldest report is dropped", self._server)
+        self._reports.append(Report(kind, values))
+        self._stir()
+
+    def _stir(self) -> None:
+        if self._stirred is not None:
+            self._stirred.set()
+
+    # -- what the driver does ------------------------------------------------------------------------------------
+
+    async def advance(self, call: Call) -> Outcome:
+        """Go on with the answers in the call's journal, until the call ends or has stopped at questions."""
+        # What was asked while nobody drove it keeps its key.
+        call.journal.asked = {**call.journal.asked, **self._replay.journal.asked}
+        self._call = call
+        self._replay.journal = call.journal
+        self.on_over = None
+        self._hand_in(call.journal.replies)
+        while True:
+            while self._reports:
+                await self._hand_out(self._reports.popleft())
+            if self._outcome is not None:
+                call.journal.held = ""
+                return self._outcome
+            if self._open:
+                return await self._stopped()
+            self._stirred = anyio.Event()
+            await self._stirred.wait()
+
+    def _hand_in(self, replies: Mapping[str, Reply]) -> None:
+        for path in [path for path in self._open if path in replies]:
+            opened = self._open.pop(path)
+            opened.reply = replies[path]
+            opened.answered.set()
+
+    async def _hand_out(self, report: Report) -> None:
+        outlet = self._call.outlet
+        try:
+            await (outlet.progress if report.kind == "progress" else outlet.log)(*report.values)
+        except ValueError as error:
+            _log.warning("%s sent a report that is none: %s", self._server, error)
+
+    async def _stopped(self) -> Stopped | Finished | Failed:
+        questions = [opened.question for opened in self._open.values()]
+        if not self._hold:
+            await self.cancel()
+            return Stopped(questions)
+        if not self._holds.admit(self._call.named(), self):
+            await self.cancel()
+            text = (
+                f"{self._call.request.target} asks its user, and too many calls wait for an answer already. It was "
+                "cancelled before it got one; try again later."
+            )
+            return failed(self._call.request, text, "ELICITATION_NOT_SUPPORTED")
+        self._call.journal.held = self._holds.node_id
+        return Stopped(questions, hold=self)
+
+    # -- what the loop does with a suspended call: see `Hold` ------------------------------------------------------
+
+    def keep(self, until: float) -> None:
+        """See `Hold`."""
+        self.on_over = None
+        self._holds.keep(self._call.id, until)
+
+    async def cancel(self) -> None:
+        """See `Hold`; also where it is not suspended. Waits, for a while, until its server has been told."""
+        self._holds.forget(self._call.id, self)
+        self.on_over = None
+        if self._scope is not None:
+            self._scope.cancel()
+        with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
+            await self._over.wait()

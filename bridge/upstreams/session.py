@@ -1,0 +1,370 @@
+"""A session with a legacy server, over whatever carries its messages: ids, `initialize`, requests under way, questions.
+
+A question of the server is handed to the call that it belongs to, and never to another: by the stream that carried
+it, or by whose turn it is (`turns.py`); what cannot be told is refused. Source: basic/lifecycle of 2025-11-25.
+"""
+
+import itertools
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import anyio
+from msgspec import UNSET
+
+from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
+from bridge.protocol.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Json,
+    Message,
+    Notification,
+    Request,
+    RequestId,
+    Response,
+    error_message,
+    notification,
+    request_message,
+    result_message,
+)
+from bridge.protocol.revisions import LATEST_LEGACY, LEGACY
+from bridge.upstreams.base import Failed, Finished
+from bridge.upstreams.links import ASKS, Facts, Hello, News, Talk
+from bridge.upstreams.turns import TooManyQueued, Turns
+from bridge.upstreams.wires import Wire
+
+__all__ = ["LegacyLink"]
+
+_TAKE_TURNS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""What may ask, and so must be told apart. Source: basic/patterns/mrtr#supported-requests of 2026-07-28."""
+
+_INITIALIZE_SECONDS: Final = 30.0
+_CLEANUP_SECONDS: Final = 5.0
+_FENCE_SECONDS: Final = 15.0
+_log = logging.getLogger("bridge.upstream")
+
+Spawn = Callable[..., None]
+
+
+class _UnderWay:
+    """One request of ours that has no reply yet."""
+
+    __slots__ = ("arrived", "asking", "identity", "reply", "talk")
+
+    def __init__(self, identity: int, talk: Talk | None) -> None:
+        self.identity = identity
+        self.talk = talk
+        self.reply: Finished | Failed | RemoteError | None = None
+        self.arrived: anyio.Event | None = None
+        self.asking: dict[RequestId, anyio.CancelScope] = {}
+        """What the server asks for it, and is not answered yet."""
+
+    def end(self, reply: Finished | Failed | RemoteError) -> None:
+        if self.reply is None:
+            self.reply = reply
+        if self.arrived is not None:
+            self.arrived.set()
+
+
+class LegacyLink:
+    """A `Link` that is a session with a legacy server.
+
+    Args:
+        wire: what carries its messages.
+        news: takes what belongs to no request.
+        spawn: starts a task that somebody else owns: a question waits in one of its own.
+        several: whether calls may be active beside each other although the wire does not tell whose question comes.
+    """
+
+    def __init__(self, wire: Wire, news: News, spawn: Spawn, *, several: bool = False) -> None:
+        self._wire = wire
+        self._news = news
+        self._spawn = spawn
+        self._ids = itertools.count(1)
+        self._under_way: dict[RequestId, _UnderWay] = {}
+        self._turns = Turns(several=several or wire.names_requests)
+        self._facts: Facts | None = None
+        self._why_closed: str | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """See `Link`."""
+        assert self._facts is not None, "the session is not open"
+        return self._facts
+
+    @property
+    def is_open(self) -> bool:
+        """See `Link`."""
+        return self._why_closed is None
+
+    async def open(self, hello: Hello) -> None:
+        """Connect, and initialize the session.
+
+        Raises:
+            UpstreamUnreachable: that failed; the wire is closed.
+        """
+        try:
+            await self._wire.open(self._received, self._closed)
+            with anyio.fail_after(_INITIALIZE_SECONDS):
+                await self._initialize(hello)
+        except TimeoutError:
+            await self._give_up()
+            text = f"it did not answer initialize within {_INITIALIZE_SECONDS:g} seconds"
+            raise UpstreamUnreachable(text) from None
+        except UpstreamLost as lost:
+            await self._give_up()
+            raise UpstreamUnreachable(f"it did not answer initialize: {lost}") from None
+        except BaseException:
+            await self._give_up()
+            raise
+
+    async def _initialize(self, hello: Hello) -> None:
+        params = {
+            "protocolVersion": LATEST_LEGACY.name,
+            "capabilities": hello.capabilities,
+            "clientInfo": hello.info,
+        }
+        reply = await self.request("initialize", params)
+        if isinstance(reply, Failed):
+            raise UpstreamUnreachable(f"it refused initialize: {reply.message} ({reply.code})")
+        version = reply.result.get("protocolVersion")
+        revision = LEGACY.get(version) if isinstance(version, str) else None
+        if revision is None:
+            known = ", ".join(LEGACY)
+            raise UpstreamUnreachable(f"it speaks the revision {version!r}, and the bridge one of {known}")
+        capabilities, info = reply.result.get("capabilities"), reply.result.get("serverInfo")
+        instructions = reply.result.get("instructions")
+        self._facts = Facts(
+            revision=revision,
+            capabilities=capabilities if isinstance(capabilities, dict) else {},
+            info=info if isinstance(info, dict) else {},
+            instructions=instructions if isinstance(instructions, str) else None,
+        )
+        await self._wire.initialized(revision.name)
+        await self._wire.send(notification("notifications/initialized"))
+
+    async def _give_up(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._wire.aclose()
+        self._closed("it could not be opened")
+
+    async def request(self, method: str, params: Json, talk: Talk | None = None) -> Finished | Failed:
+        """See `Link`."""
+        if self._why_closed is not None:
+            raise UpstreamUnreachable(self._why_closed)
+        identity = next(self._ids)
+        if method not in _TAKE_TURNS:
+            return await self._requested(identity, method, params, talk)
+        try:
+            await self._turns.take(identity)
+        except TooManyQueued:
+            return Failed(INTERNAL_ERROR, "Too many calls wait for this server, which answers one at a time")
+        try:
+            reply = await self._requested(identity, method, params, talk)
+        except BaseException as error:
+            if isinstance(error, RemoteError) or self._why_closed is not None:
+                self._turns.leave(identity)
+            else:
+                self._doubt(identity)
+            raise
+        self._turns.leave(identity)
+        return reply
+
+    async def _requested(self, identity: int, method: str, params: Json, talk: Talk | None) -> Finished | Failed:
+        under_way = self._under_way[identity] = _UnderWay(identity, talk)
+        if talk is not None and talk.wants_progress:
+            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": identity}}
+        try:
+            http = None if talk is None else talk.http
+            await self._wire.send(request_message(identity, method, params), http)
+            if under_way.reply is None:
+                under_way.arrived = anyio.Event()
+                await under_way.arrived.wait()
+        except RemoteError:
+            # A reply that has come counts, whatever became of the connection afterwards.
+            if under_way.reply is None:
+                raise
+        except BaseException:
+            await self._cancel(identity, under_way, method)
+            raise
+        finally:
+            del self._under_way[identity]
+            for scope in under_way.asking.values():
+                scope.cancel()
+        reply = under_way.reply
+        assert reply is not None
+        if isinstance(reply, RemoteError):
+            raise reply
+        return reply
+
+    async def _cancel(self, identity: int, under_way: _UnderWay, method: str) -> None:
+        """Tell the server that nobody waits any more, before anything else that could reach it."""
+        for scope in under_way.asking.values():
+            scope.cancel()
+        if method != "initialize":
+            with anyio.CancelScope(shield=True):
+                await self.notify("notifications/cancelled", {"requestId": identity, "reason": "nobody waits for it"})
+
+    def _doubt(self, identity: int) -> None:
+        """A call was cancelled: what the server asks before it has answered a ping may be that call's."""
+        self._turns.doubts += 1
+        self._spawn(self._fence, identity)
+
+    async def _fence(self, identity: int) -> None:
+        try:
+            with anyio.move_on_after(_FENCE_SECONDS) as waited:
+                await self.request("ping", {})
+            if waited.cancelled_caught:
+                _log.warning("a server did not answer a ping after a call was cancelled; its session is closed")
+                await self.aclose()
+        except RemoteError:
+            pass
+        finally:
+            self._turns.doubts -= 1
+            self._turns.leave(identity)
+
+    async def notify(self, method: str, params: Json) -> None:
+        """See `Link`."""
+        await self._say(notification(method, params) if params else notification(method))
+
+    async def _say(self, message: Json) -> None:
+        if self._why_closed is not None:
+            return
+        try:
+            with anyio.fail_after(_CLEANUP_SECONDS):
+                await self._wire.send(message)
+        except (RemoteError, TimeoutError) as error:
+            _log.info("a message did not reach its server: %s", error)
+
+    async def aclose(self) -> None:
+        """See `Link`."""
+        if self._why_closed is None:
+            for identity, under_way in list(self._under_way.items()):
+                await self._cancel(int(identity), under_way, "")
+            self._closed("the bridge has closed the session")
+        with anyio.CancelScope(shield=True):
+            await self._wire.aclose()
+
+    def _closed(self, reason: str) -> None:
+        """Nothing can come in any more: whoever waits for it is told."""
+        if self._why_closed is not None:
+            return
+        self._why_closed = reason
+        for under_way in self._under_way.values():
+            for scope in under_way.asking.values():
+                scope.cancel()
+            under_way.end(UpstreamLost(reason))
+
+    async def _received(self, message: Message, related: RequestId | None) -> None:
+        if isinstance(message, Response):
+            under_way = self._under_way.get(message.id)
+            if under_way is not None:
+                under_way.end(_reply(message))
+        elif isinstance(message, Request):
+            await self._requested_by_server(message, related)
+        elif isinstance(message, Notification):
+            await self._notified(message, related)
+        else:
+            _log.warning("a server sent what is no JSON-RPC message: %s", message.reason)
+
+    async def _requested_by_server(self, request: Request, related: RequestId | None) -> None:
+        if request.method == "ping":
+            self._spawn(self._say, result_message(request.id, {}))
+        elif request.method in ASKS:
+            under_way = self._whose(related)
+            if under_way is None or under_way.talk is None:
+                reason = "The client can be asked only by a call under way, and which call asks cannot be told"
+                _log.warning("a server's %s was refused: %s", request.method, reason)
+                self._spawn(self._say, error_message(request.id, INVALID_REQUEST, reason))
+            else:
+                scope = under_way.asking[request.id] = anyio.CancelScope()
+                self._spawn(self._asked, request, under_way, scope)
+        else:
+            text = f"Method not found: {request.method}"
+            self._spawn(self._say, error_message(request.id, METHOD_NOT_FOUND, text))
+
+    def _whose(self, related: RequestId | None) -> _UnderWay | None:
+        """The request of ours that something of the server's belongs to; None where that cannot be told."""
+        identity = self._turns.only if related is None else related
+        if identity is not None:
+            return self._under_way.get(identity)
+        callers = [under_way for under_way in self._under_way.values() if under_way.talk is not None]
+        return callers[0] if len(callers) == 1 and not self._turns.doubts else None
+
+    async def _asked(self, request: Request, under_way: _UnderWay, scope: anyio.CancelScope) -> None:
+        """Have a question answered; its call gives up its turn meanwhile."""
+        assert under_way.talk is not None
+        with scope:
+            if self._turns.has(under_way.identity) and not self._wire.names_requests:
+                # What else its tasks ask at the same time comes before the answer to this.
+                with suppress(RemoteError):
+                    await self.request("ping", {})
+            self._turns.leave(under_way.identity)
+            answer = await under_way.talk.ask(request.method, request.params)
+            await self._go_on(under_way)
+            del under_way.asking[request.id]
+            await self._say(_answer(request.id, answer))
+            return
+        under_way.asking.pop(request.id, None)
+
+    async def _go_on(self, under_way: _UnderWay) -> None:
+        """Take the turn of a call again that waited for a person."""
+        if not self._turns.has(under_way.identity):
+            await self._turns.take(under_way.identity, again=True)
+        if under_way.identity not in self._under_way:
+            self._turns.leave(under_way.identity)
+
+    async def _notified(self, message: Notification, related: RequestId | None) -> None:
+        params = message.params
+        if message.method == "notifications/progress":
+            await self._progress(params)
+        elif message.method == "notifications/message":
+            under_way = self._whose(related)
+            if under_way is None or under_way.talk is None:
+                await self._news(message.method, params)
+            else:
+                await under_way.talk.log(str(params.get("level")), params.get("data"), params.get("logger"))
+        elif message.method == "notifications/cancelled":
+            self._withdraw(params.get("requestId"))
+        else:
+            await self._news(message.method, params)
+
+    async def _progress(self, params: Json) -> None:
+        token, progress = params.get("progressToken"), params.get("progress")
+        under_way = self._under_way.get(token) if isinstance(token, int | str) else None
+        if under_way is not None and under_way.talk is not None and isinstance(progress, int | float):
+            await under_way.talk.progress(progress, params.get("total"), params.get("message"))
+
+    def _withdraw(self, identity: Any) -> None:
+        """The server does not want its question answered any more."""
+        for under_way in self._under_way.values():
+            scope = under_way.asking.get(identity) if isinstance(identity, int | str) else None
+            if scope is not None:
+                scope.cancel()
+                if not self._turns.has(under_way.identity):
+                    self._turns.doubts += 1
+                    self._spawn(self._back, under_way)
+
+    async def _back(self, under_way: _UnderWay) -> None:
+        """A call goes on without an answer: until it has its turn again, it could be the one that asks."""
+        try:
+            await self._go_on(under_way)
+        finally:
+            self._turns.doubts -= 1
+
+
+def _reply(message: Response) -> Finished | Failed:
+    if message.error is UNSET:
+        assert message.result is not UNSET
+        return Finished(message.result)
+    error = message.error
+    code = error.get("code")
+    return Failed(code if type(code) is int else INTERNAL_ERROR, str(error.get("message", "")), error.get("data"))
+
+
+def _answer(identity: RequestId, answer: Finished | Failed) -> Json:
+    if isinstance(answer, Failed):
+        return error_message(identity, answer.code, answer.message, answer.data)
+    return result_message(identity, answer.result)
