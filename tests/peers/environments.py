@@ -33,7 +33,7 @@ _BRIDGE = (
 )
 """What the bridge imports to serve. The bridge itself comes from the checkout, by PYTHONPATH: none here is ever old."""
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
-    "mcp1": ("mcp==1.30.0",),
+    "mcp1": ("mcp[ws]==1.30.0",),
     "mcp2": ("mcp==2.3.0",),
     "fastmcp4": ("fastmcp==4.2.3", "mcp==2.3.0"),
     "bridge-mcp1": ("mcp[ws]==1.30.0", *_BRIDGE),

@@ -51,7 +51,7 @@ async def ask_twice(what: str, ctx: Context) -> str:
 async def count_up(steps: int, ctx: Context) -> str:
     """Count, and report each step."""
     for step in range(1, steps + 1):
-        await ctx.report_progress(step, steps, f"step {step}")
+        await ctx.progress(step, steps, f"step {step}")
     return f"counted to {steps}"
 
 
@@ -61,7 +61,7 @@ def note() -> str:
     return "noted"
 
 
-@bridge.prompt
+@bridge.prompt()
 def greet() -> str:
     """A greeting."""
     return "Greet the user."

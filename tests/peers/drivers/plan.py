@@ -75,6 +75,7 @@ class Plan:
             self.report["tools_afterwards"] = await list_tools()
         finally:
             listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
 
     async def answer(self, asked: Json) -> Json:
         """Be the user: what is planned for this question, once it may go out. Either `action` or `error` is in it.
