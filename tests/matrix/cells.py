@@ -8,7 +8,7 @@ import msgspec
 
 from tests.matrix.clients import Asked, Client
 from tests.matrix.profiles import CHECKS, Check, Json, Profile, Step
-from tests.matrix.servers import TRANSPORTS, Program, Server
+from tests.matrix.servers import TRANSPORTS, Program, Server, Transport
 from tests.peers.driving import FALLBACK_TOOL, Outcome
 
 Status = Literal["passed", "refused", "failed", "absent", "unreachable"]
@@ -68,13 +68,14 @@ def unreachable(client: Client, program: Program) -> Verdicts | None:
     return {check: Verdict("unreachable", why) for check in CHECKS}
 
 
-def judge(client: Client, server: Server, said: Json, *, by_bridge: bool) -> Verdicts:
+def judge(client: Client, server: Server, said: Json, over: Transport, *, by_bridge: bool) -> Verdicts:
     """Judge what a driver reported of a visit.
 
     Args:
         client: who made it.
         server: what was visited.
         said: `report`, or `failed` and why.
+        over: what they spoke.
         by_bridge: whether the bridge was between them.
     """
     if "failed" in said:
@@ -87,7 +88,7 @@ def judge(client: Client, server: Server, said: Json, *, by_bridge: bool) -> Ver
         "lists": _lists(client, profile, _names(report["tools"], "name"), resources, prompts, by_bridge=by_bridge)
     }
     for (check, step), call, told in zip(profile.steps.items(), calls, report["calls"][2:], strict=True):
-        verdicts[check] = _call(client, step, call, told["progress"])
+        verdicts[check] = _call(client, step, call, told["progress"] if over in client.shows_progress else None)
     return {check: _absent(profile, check) or verdicts[check] for check in CHECKS}
 
 
@@ -116,7 +117,7 @@ def _names(entries: Iterable[Json], key: str) -> set[str]:
     return {entry[key] for entry in entries}
 
 
-def _call(client: Client, step: Step, call: Outcome, progress: list[float]) -> Verdict:
+def _call(client: Client, step: Step, call: Outcome, progress: list[float] | None) -> Verdict:
     if step.questions and client.asked == "refused":
         return _is_refused(call)
     problem = _asked_wrongly(step, call, client.asked)
@@ -126,7 +127,7 @@ def _call(client: Client, step: Step, call: Outcome, progress: list[float]) -> V
     if problem is None and (call.result is None or call.is_error or step.says not in call.text):
         problem = f'expected "{step.says}", came {_came(call)}'
     expected = list(range(1, step.steps + 1))
-    if problem is None and client.sees_progress and progress != expected:
+    if problem is None and progress is not None and progress != expected:
         problem = f"expected progress {expected}, came {progress}"
     return Verdict("passed") if problem is None else Verdict("failed", problem)
 

@@ -40,7 +40,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         asked: how the bridge asks it.
         transports: what it can speak.
         over: by what it reaches the bridge.
-        sees_progress: whether it shows progress.
+        shows_progress: over what it shows all progress. The clients in TypeScript lose what arrives together with the
+            result, over HTTP+SSE and stdio: they look up who is told of progress only after they have read on.
         through_remote: whether it starts mcp-remote, as its server over stdio.
     """
 
@@ -52,7 +53,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     can_be_asked: bool = True
     transports: tuple[Transport, ...] = ("http", "sse", "stdio")
     over: Transport = "http"
-    sees_progress: bool = True
+    shows_progress: tuple[Transport, ...] = ("http", "sse", "ws", "stdio")
     through_remote: bool = False
 
 
@@ -102,9 +103,20 @@ CLIENTS: tuple[Client, ...] = (
         over="stdio",
     ),
     Client(name="fastmcp4", title="FastMCP 4.2.3, either era", program="fastmcp4", mode="auto", asked="form"),
-    Client(name="ts1", title="@modelcontextprotocol/sdk 1.32.2", program="ts1", asked="form"),
     Client(
-        name="ts2", title="@modelcontextprotocol/client 2.4.0, either era", program="ts2", mode="auto", asked="form"
+        name="ts1",
+        title="@modelcontextprotocol/sdk 1.32.2",
+        program="ts1",
+        asked="form",
+        shows_progress=("http",),
+    ),
+    Client(
+        name="ts2",
+        title="@modelcontextprotocol/client 2.4.0, either era",
+        program="ts2",
+        mode="auto",
+        asked="form",
+        shows_progress=("http",),
     ),
     Client(
         name="mcp-remote",
@@ -120,7 +132,7 @@ CLIENTS: tuple[Client, ...] = (
         program="inspector",
         can_be_asked=False,
         asked="once",
-        sees_progress=False,
+        shows_progress=(),
     ),
     Client(
         name="raw",
@@ -217,7 +229,7 @@ def _plan(client: Client, place: Place, profile: Profile) -> Json:
             "name": step.tool,
             "arguments": step.arguments,
             "answers": [{"about": "", "wait": "", "times": 1, **answer} for answer in step.answers[:answered]],
-            "steps": step.steps if client.sees_progress else 0,
+            "steps": step.steps if place.transport in client.shows_progress else 0,
         }
         for step in profile.steps.values()
     ]

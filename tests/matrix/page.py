@@ -16,7 +16,8 @@ Every client below calls every server below, through the bridge and directly. `m
 `matrix.json` with every reason; it fails where a cell through the bridge is not as it must be.
 
 Each client lists tools, resources and prompts, calls a tool that adds, is asked once and accepts, is asked once and
-declines, is asked twice in a row, and is told of progress.
+declines, is asked twice in a row, and is told of progress. A server that the bridge holds in process is, directly,
+served over Streamable HTTP by its own SDK.
 
 """
 _FIRST = """## Every pair
@@ -37,21 +38,26 @@ _LEGEND: dict[Status, str] = {
     "absent": "the server has no such tool",
     "unreachable": "no transport in common",
 }
-NOTES = """## Cells that cannot be all ✔
+_NOTES = """## Cells that cannot be all ✔
 
-- **A modern client without elicitation** cannot be asked: a server "MUST NOT send" a question in a mode that the client
-  does not declare ([client/elicitation, Capabilities][1]), and has to answer with `-32021` and what is required
-  ([basic/index, Missing required client capability][2]). That is what ◇ says, and it counts as right.
+- **A modern client without elicitation** cannot be asked. "A server **MUST NOT** rely on capabilities the client has
+  not declared" and answers with `-32021`, "whose `data.requiredCapabilities` lists the missing capabilities"
+  ([basic of 2026-07-28][1]); nor may it ask all the same ([multi round-trip requests, server requirements][2]). That is
+  what ◇ says, and it counts as right.
 - **The Inspector's command line** makes one request a run. It is legacy by default and declares no elicitation, so it
-  is asked in the chat, and that is checked; the answer would have to come from the session that was asked, which is
-  over ([basic/lifecycle of 2025-11-25][3]). It shows no progress, so only the result is checked.
-- **A client of 2024-11-05** knows no elicitation ([it is new in 2025-06-18][4]); through the bridge it is asked in the
-  chat.
-- **server-everything** has no tool that asks twice.
+  is asked in the chat, and that is checked. Its answer would come out of another run, which has to initialize a session
+  of its own ([basic/lifecycle of 2025-11-25][3]), and an answer counts only in the session that was asked. It shows no
+  progress, so of that only the result is checked.
+- **A client of 2024-11-05** knows no elicitation, which is [new in 2025-06-18][4]; through the bridge it is asked in
+  the chat, as every legacy client that declares none.
+- **server-everything** has no tool that asks twice, and lists the one that asks once to clients that declare
+  elicitation only.
+- **The clients in TypeScript** lose, over HTTP+SSE and stdio, the progress that arrives together with the result: they
+  look up who is told of progress only after they have read on. There only the result is checked.
 
-[1]: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#capabilities
-[2]: https://modelcontextprotocol.io/specification/2026-07-28/basic
-[3]: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
+[1]: https://modelcontextprotocol.io/specification/2026-07-28/basic
+[2]: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr
+[3]: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization
 [4]: https://modelcontextprotocol.io/specification/2025-06-18/changelog
 """
 
@@ -62,7 +68,7 @@ def page(clients: Sequence[Client], servers: Sequence[Server], cells: Iterable[C
     marks = ", ".join(f"{_MARKS[status]} {meaning}" for status, meaning in _LEGEND.items())
     parts = [_HEAD, _FIRST, _pairs(clients, servers, found), _SECOND.format(marks=marks)]
     parts += [_checks(client, servers, found) for client in clients]
-    return "".join([*parts, NOTES])
+    return "".join([*parts, _NOTES])
 
 
 def record(clients: Sequence[Client], servers: Sequence[Server], cells: Iterable[Cell]) -> bytes:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.matrix.cells import Cell, Verdicts, judge, unreachable
 from tests.matrix.clients import Client, Driver
 from tests.matrix.processes import DidNotStart
-from tests.matrix.servers import Place, Program, Server, Transport, behind_the_bridge, on_its_own
+from tests.matrix.servers import Program, Server, behind_the_bridge, on_its_own
 
 _AT_ONCE = 3
 """Servers that are visited at once. More do not help two cores: the clients take turns."""
@@ -66,7 +66,7 @@ def _visit_directly(drivers: Sequence[Driver], server: Server, program: Program,
         with on_its_own(program) as place:
             for driver in _free_first(able):
                 said = driver.visit(place, server.profile)
-                seen[driver.client.name] = judge(driver.client, server, said, by_bridge=False)
+                seen[driver.client.name] = judge(driver.client, server, said, program.transport, by_bridge=False)
                 told(f"{driver.client.name} at {server.name}")
     except DidNotStart as why:
         return seen | _nobody_came(able, server, why)
@@ -78,23 +78,18 @@ def _visit_through_the_bridge(drivers: Sequence[Driver], server: Server, told: T
     try:
         with behind_the_bridge(server) as places:
             for driver in _free_first(drivers):
-                place = _place(places, driver.client)
-                seen[driver.client.name] = judge(
-                    driver.client, server, driver.visit(place, server.profile), by_bridge=True
-                )
+                over = driver.client.over
+                said = driver.visit(places[over], server.profile)
+                seen[driver.client.name] = judge(driver.client, server, said, over, by_bridge=True)
                 told(f"{driver.client.name} at {server.name} through the bridge")
     except DidNotStart as why:
         return seen | _nobody_came(drivers, server, why)
     return seen
 
 
-def _place(places: dict[Transport, Place], client: Client) -> Place:
-    return places["stdio" if client.over == "stdio" else "http"]
-
-
 def _nobody_came(drivers: Iterable[Driver], server: Server, why: DidNotStart) -> dict[str, Verdicts]:
     said = {"failed": f"the server did not start: {why}"}
-    return {driver.client.name: judge(driver.client, server, said, by_bridge=False) for driver in drivers}
+    return {driver.client.name: judge(driver.client, server, said, "http", by_bridge=False) for driver in drivers}
 
 
 def _free_first(drivers: Sequence[Driver]) -> Iterable[Driver]:
