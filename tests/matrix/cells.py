@@ -49,9 +49,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failures(self) -> list[str]:
-        """What did not pass through the bridge, each a sentence."""
-        failed = [check for check, verdict in (self.bridge or {}).items() if verdict.status == "failed"]
-        return [f"{self.client} at {self.server}, {check}: {(self.bridge or {})[check].why}" for check in failed]
+        """What did not pass through the bridge, each reason a sentence."""
+        checks: dict[str, list[Check]] = {}
+        for check, verdict in (self.bridge or {}).items():
+            if verdict.status == "failed":
+                checks.setdefault(verdict.why, []).append(check)
+        return [f"{self.client} at {self.server}, {', '.join(failed)}: {why}" for why, failed in checks.items()]
 
 
 def is_well(verdict: Verdict) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 START_SECONDS = 30
 _END_SECONDS = 5
 _POLL_SECONDS = 0.02
+_LAST_LINES = 3
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -52,7 +53,8 @@ def serving(command: Sequence[str], port: int, cwd: Path, env: Mapping[str, str]
             problem = _await_port(process, port)
             if problem is not None:
                 said.seek(0)
-                raise DidNotStart(f"{' '.join(command)} {problem}: {said.read()[-2000:].strip()}")
+                last = " / ".join(line.strip() for line in said.read().splitlines()[-_LAST_LINES:] if line.strip())
+                raise DidNotStart(f"it {problem}, saying: {last} [{' '.join(command)}]")
             yield
         finally:
             end(process)
