@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check peers clean
+.PHONY: demo test check peers matrix clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
@@ -23,6 +23,10 @@ check: $(VENV)/.dev
 peers: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install
 	$(BIN)/python -m pytest -m peers $(ARGS)
+
+matrix: $(VENV)/.dev
+	$(BIN)/python -m tests.peers install
+	$(BIN)/python -m tests.matrix $(ARGS)
 
 $(VENV)/.serve: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=python3.11')"

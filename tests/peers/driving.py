@@ -274,7 +274,7 @@ def driver(
     }
     with tempfile.TemporaryFile("w+") as complaints:
         process = subprocess.Popen(
-            _command(peer.name),
+            driver_command(peer.name, environment(peer.name)),
             cwd=environment(peer.name) if peer.name in OF_NPM else None,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -293,8 +293,9 @@ def driver(
                 process.communicate()
 
 
-def _command(name: str) -> list[str]:
-    runs_in, driver = environment(name), _DRIVERS / _DRIVER_OF[name]
+def driver_command(name: str, runs_in: Path) -> list[str]:
+    """What starts the driver of a program in its environment."""
+    driver = _DRIVERS / _DRIVER_OF[name]
     if name in OF_NPM:
         return [node(), "--eval", _IMPORT_FROM_HERE, driver.as_uri()]
     return [str(runs_in), str(driver)]

@@ -16,15 +16,38 @@ from pathlib import Path
 
 import pytest
 
+_BRIDGE = (
+    "aiohttp",
+    "anyio",
+    "cryptography",
+    "httptools",
+    "jsonschema",
+    "msgspec",
+    "pydantic",
+    "rich",
+    "starlette",
+    "typer",
+    "uvicorn",
+    "uvloop; sys_platform != 'win32'",
+    "websockets",
+)
+"""What the bridge imports to serve. The bridge itself comes from the checkout, by PYTHONPATH: none here is ever old."""
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
-    "mcp1": ("mcp==1.30.0",),
+    "mcp1": ("mcp[ws]==1.30.0",),
     "mcp2": ("mcp==2.3.0",),
     "fastmcp4": ("fastmcp==4.2.3", "mcp==2.3.0"),
+    "bridge-mcp1": ("mcp[ws]==1.30.0", *_BRIDGE),
+    "bridge-mcp2": ("mcp==2.3.0", *_BRIDGE),
+    "bridge-fastmcp4": ("fastmcp==4.2.3", "mcp==2.3.0", *_BRIDGE),
     "ts1": ("@modelcontextprotocol/sdk@1.32.2",),
     "ts2": ("@modelcontextprotocol/client@2.4.0",),
+    "ts2server": ("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2"),
+    "everything": ("@modelcontextprotocol/server-everything@2026.8.31",),
+    "mcpuse": ("mcp-use@2.5.2",),
     "inspector": ("@modelcontextprotocol/inspector@2.12.0",),
+    "mcp-remote": ("mcp-remote@0.15.1",),
 }
-OF_NPM = frozenset({"ts1", "ts2", "inspector"})
+OF_NPM = frozenset({"ts1", "ts2", "ts2server", "everything", "mcpuse", "inspector", "mcp-remote"})
 """The environments of npm packages; the others are of pip's."""
 INSTALL_SECONDS = 100
 _STAMP = "complete"

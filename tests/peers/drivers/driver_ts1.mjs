@@ -6,6 +6,8 @@ import { drive } from "./plan.mjs";
 export async function main(load) {
   const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
   const { StreamableHTTPClientTransport } = await load("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const { SSEClientTransport } = await load("@modelcontextprotocol/sdk/client/sse.js");
+  const { StdioClientTransport } = await load("@modelcontextprotocol/sdk/client/stdio.js");
   const { ElicitRequestSchema, McpError } = await load("@modelcontextprotocol/sdk/types.js");
   const { AjvJsonSchemaValidator } = await load("@modelcontextprotocol/sdk/validation/ajv");
 
@@ -20,7 +22,11 @@ export async function main(load) {
         if (error !== undefined) throw new McpError(error, "planned");
         return { action, content };
       });
-    const transport = new StreamableHTTPClientTransport(plan.url);
+    const transport = {
+      http: () => new StreamableHTTPClientTransport(plan.url),
+      sse: () => new SSEClientTransport(plan.url),
+      stdio: () => new StdioClientTransport(plan.child),
+    }[plan.transport]();
     await mcp.connect(transport);
     plan.report.revision = transport.protocolVersion;
     const methods = {
@@ -32,12 +38,12 @@ export async function main(load) {
     };
     await plan.run({
       listTools: async () => (await mcp.listTools()).tools,
-      callTool: (name, args) => mcp.callTool({ name, arguments: args }),
+      callTool: (name, args, onprogress) => mcp.callTool({ name, arguments: args }, undefined, { onprogress }),
       request: (method, params) => methods[method](params),
       errorOf: ({ code, message, data }) => (typeof code === "number" ? { code, message, data } : { message }),
       complaintOf: (schema, value) => new AjvJsonSchemaValidator().getValidator(schema)(value).errorMessage,
     });
-    await transport.terminateSession();
+    await transport.terminateSession?.();
     await mcp.close();
   });
 }

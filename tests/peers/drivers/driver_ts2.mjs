@@ -4,7 +4,10 @@ import { drive } from "./plan.mjs";
 
 /** `load` imports a module of the peer's environment. */
 export async function main(load) {
-  const { Client, ProtocolError, StreamableHTTPClientTransport } = await load("@modelcontextprotocol/client");
+  const { Client, ProtocolError, SSEClientTransport, StreamableHTTPClientTransport } = await load(
+    "@modelcontextprotocol/client",
+  );
+  const { StdioClientTransport } = await load("@modelcontextprotocol/client/stdio");
   const { AjvJsonSchemaValidator } = await load("@modelcontextprotocol/client/validators/ajv");
 
   await drive(async (plan) => {
@@ -19,7 +22,11 @@ export async function main(load) {
         if (error !== undefined) throw new ProtocolError(error, "planned");
         return { action, content };
       });
-    const transport = new StreamableHTTPClientTransport(plan.url);
+    const transport = {
+      http: () => new StreamableHTTPClientTransport(plan.url),
+      sse: () => new SSEClientTransport(plan.url),
+      stdio: () => new StdioClientTransport(plan.child),
+    }[plan.transport]();
     await mcp.connect(transport);
     plan.report.revision = mcp.getNegotiatedProtocolVersion();
     const methods = {
@@ -31,12 +38,12 @@ export async function main(load) {
     };
     await plan.run({
       listTools: async () => (await mcp.listTools({}, { cacheMode: "refresh" })).tools,
-      callTool: (name, args) => mcp.callTool({ name, arguments: args }),
+      callTool: (name, args, onprogress) => mcp.callTool({ name, arguments: args }, { onprogress }),
       request: (method, params) => methods[method](params),
       errorOf: ({ code, message, data }) => (typeof code === "number" ? { code, message, data } : { message }),
       complaintOf: (schema, value) => new AjvJsonSchemaValidator().getValidator(schema)(value).errorMessage,
     });
-    if (mcp.getProtocolEra() === "legacy") await transport.terminateSession();
+    if (mcp.getProtocolEra() === "legacy") await transport.terminateSession?.();
     await mcp.close();
   });
 }

@@ -4,8 +4,9 @@ from typing import Any
 
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
+from fastmcp.client.transports import SSETransport, StdioTransport
 from mcp import MCPError
-from plan import Json, Plan, Requests, drive
+from plan import Json, OnProgress, Plan, Requests, drive
 
 
 async def converse(plan: Plan) -> None:
@@ -23,14 +24,18 @@ async def converse(plan: Plan) -> None:
             plan.notified(message.method)
 
     handler = ask if plan.can_be_asked else None
-    async with Client(plan.url, mode=plan.mode, elicitation_handler=handler, message_handler=note) as mcp:
+    async with Client(_server(plan), mode=plan.mode, elicitation_handler=handler, message_handler=note) as mcp:
         plan.report["revision"] = mcp.session.protocol_version
 
         async def list_tools() -> list[Json]:
             return [_wire(tool) for tool in await mcp.list_tools()]
 
-        async def call_tool(name: str, arguments: Json) -> Json:
-            return _wire(await mcp.call_tool_mcp(name, arguments))
+        async def call_tool(name: str, arguments: Json, moved: OnProgress) -> Json:
+            async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+                assert moved is not None
+                moved(progress)
+
+            return _wire(await mcp.call_tool_mcp(name, arguments, progress_handler=on_progress if moved else None))
 
         requests: Requests = {
             "prompts/list": mcp.list_prompts_mcp,
@@ -44,6 +49,12 @@ async def converse(plan: Plan) -> None:
             return _wire(await requests[method](**params))
 
         await plan.run(list_tools, call_tool, request, _error)
+
+
+def _server(plan: Plan) -> Any:
+    if plan.child is not None:
+        return StdioTransport(**plan.child, keep_alive=False)
+    return SSETransport(plan.url) if plan.transport == "sse" else plan.url
 
 
 def _wire(model: Any) -> Json:

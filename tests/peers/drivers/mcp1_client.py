@@ -1,12 +1,14 @@
 """Drives the client of mcp 1.30.0. See `plan.py`."""
 
+import warnings
 from typing import Any
 
 import mcp.types as types
 from mcp import ClientSession, McpError, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
-from plan import Json, Plan, Requests, drive
+from plan import Json, OnProgress, Plan, Requests, drive
 
 
 async def converse(plan: Plan) -> None:
@@ -36,8 +38,12 @@ async def converse(plan: Plan) -> None:
         async def list_tools() -> list[Json]:
             return [_wire(tool) for tool in (await mcp.list_tools()).tools]
 
-        async def call_tool(name: str, arguments: Json) -> Json:
-            return _wire(await mcp.call_tool(name, arguments))
+        async def call_tool(name: str, arguments: Json, moved: OnProgress) -> Json:
+            async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+                assert moved is not None
+                moved(progress)
+
+            return _wire(await mcp.call_tool(name, arguments, progress_callback=on_progress if moved else None))
 
         requests: Requests = {
             "prompts/list": mcp.list_prompts,
@@ -56,6 +62,13 @@ async def converse(plan: Plan) -> None:
 def _connected(plan: Plan) -> Any:
     if plan.child is not None:
         return stdio_client(StdioServerParameters(**plan.child))
+    if plan.transport == "sse":
+        return sse_client(plan.url)
+    if plan.transport == "ws":
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            from mcp.client.websocket import websocket_client
+
+            return websocket_client(plan.url)
     return streamablehttp_client(plan.url)
 
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp_types import ElicitResult, ErrorData
-from plan import Json, Plan, Requests, drive
+from plan import Json, OnProgress, Plan, Requests, drive
 
 
 async def converse(plan: Plan) -> None:
@@ -23,15 +24,18 @@ async def converse(plan: Plan) -> None:
             plan.notified(message.method)
 
     callback = ask if plan.can_be_asked else None
-    server = plan.url if plan.child is None else StdioServerParameters(**plan.child)
-    async with Client(server, mode=plan.mode, elicitation_callback=callback, message_handler=note) as mcp:
+    async with Client(_server(plan), mode=plan.mode, elicitation_callback=callback, message_handler=note) as mcp:
         plan.report["revision"] = mcp.protocol_version
 
         async def list_tools() -> list[Json]:
             return [_wire(tool) for tool in (await mcp.list_tools(cache_mode="refresh")).tools]
 
-        async def call_tool(name: str, arguments: Json) -> Json:
-            return _wire(await mcp.call_tool(name, arguments))
+        async def call_tool(name: str, arguments: Json, moved: OnProgress) -> Json:
+            async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+                assert moved is not None
+                moved(progress)
+
+            return _wire(await mcp.call_tool(name, arguments, progress_callback=on_progress if moved else None))
 
         requests: Requests = {
             "prompts/list": mcp.list_prompts,
@@ -45,6 +49,12 @@ async def converse(plan: Plan) -> None:
             return _wire(await requests[method](**params))
 
         await plan.run(list_tools, call_tool, request, _error)
+
+
+def _server(plan: Plan) -> Any:
+    if plan.child is not None:
+        return StdioServerParameters(**plan.child)
+    return sse_client(plan.url) if plan.transport == "sse" else plan.url
 
 
 def _wire(model: Any) -> Json:

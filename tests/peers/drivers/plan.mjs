@@ -10,30 +10,29 @@ export class Plan {
   #steps;
   #expected;
   #callSeconds;
-  #told;
   #open = [];
   #mayGo = new Map();
   #wakes = new EventTarget();
 
-  constructor(plan, told) {
-    this.url = new URL(plan.url);
+  constructor(plan) {
+    this.url = plan.url === null ? null : new URL(plan.url);
+    this.child = plan.child;
+    this.transport = plan.transport ?? (plan.child === null ? "http" : "stdio");
     this.mode = plan.mode;
     this.canBeAsked = plan.can_be_asked;
     this.report = { tools: [], calls: [], notifications: [], tools_afterwards: [], errors: [] };
     this.#steps = plan.steps;
     this.#expected = plan.expected_notifications;
     this.#callSeconds = plan.call_seconds;
-    this.#told = told;
   }
 
   /**
    * Make the planned calls, those of one step at once.
    *
-   * `sdk` has `listTools()`, `callTool(name, arguments)`, `request(method, params)` and `errorOf(error)` as in
+   * `sdk` has `listTools()`, `callTool(name, arguments, onprogress)`, `request(method, params)` and `errorOf(error)` as in
    * `plan.py`, and `complaintOf(schema, value)`: why a value does not fit a JSON Schema, or undefined.
    */
   async run(sdk) {
-    this.#listen();
     this.report.tools = await sdk.listTools();
     for (const step of this.#steps) {
       this.#open = step.map((planned) => new Call(planned));
@@ -43,7 +42,6 @@ export class Plan {
     while (!this.#expected.every((method) => this.report.notifications.includes(method)))
       await once(this.#wakes, "notified");
     this.report.tools_afterwards = await sdk.listTools();
-    this.#told.close();
   }
 
   /** Be the user: what is planned for this question, once it may go out. Either `action` or `error` is in it. */
@@ -59,6 +57,11 @@ export class Plan {
     say({ asked: { message, elicitId, url } });
     await mayGo;
     return answer;
+  }
+
+  /** Let an answer go out. */
+  release(wait) {
+    this.#gate(wait).open();
   }
 
   /** Note a notification of the server's. */
@@ -88,7 +91,8 @@ export class Plan {
   }
 
   async #finish(call, sdk) {
-    let result = await (call.isMethod ? sdk.request : sdk.callTool)(call.name, call.arguments);
+    const moved = call.steps > 0 ? ({ progress }) => call.report.progress.push(progress) : undefined;
+    let result = await (call.isMethod ? sdk.request : sdk.callTool)(call.name, call.arguments, moved);
     let pending = pendingIn(result);
     while (pending !== undefined) {
       result = await this.#passOn(call, pending, sdk);
@@ -114,10 +118,6 @@ export class Plan {
     return result;
   }
 
-  async #listen() {
-    for await (const line of this.#told) this.#gate(line.trim()).open();
-  }
-
   #gate(name) {
     if (!this.#mayGo.has(name)) {
       const gate = {};
@@ -136,7 +136,8 @@ class Call {
     this.name = planned.name;
     this.arguments = planned.arguments;
     this.answers = planned.answers;
-    this.report = { name: this.name, questions: [], refusals: [], again: [], result: null, error: null };
+    this.steps = planned.steps ?? 0;
+    this.report = { name: this.name, questions: [], refusals: [], again: [], progress: [], result: null, error: null };
   }
 
   get isMethod() {
@@ -158,12 +159,31 @@ function say(line) {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-/** Read the plan, follow it, and print the report. */
+/** Read the plan, follow it, and print the report; likewise with the next one, while more follow. */
 export async function drive(converse) {
   const told = createInterface({ input: process.stdin });
-  const [line] = await once(told, "line");
-  const plan = new Plan(JSON.parse(line), told);
-  await converse(plan);
-  process.stdin.destroy();
-  say({ report: plan.report });
+  let plan;
+  for await (const line of told) {
+    if (plan !== undefined) {
+      plan.release(line.trim());
+      continue;
+    }
+    const planned = JSON.parse(line);
+    plan = new Plan(planned);
+    const followed = planned.more_follow ? within(planned.seconds, converse(plan)) : converse(plan);
+    const over = followed.then(() => ({ report: plan.report }));
+    (planned.more_follow ? over.catch((error) => ({ failed: String(error) })) : over).then((said) => {
+      plan = undefined;
+      if (!planned.more_follow) process.stdin.destroy();
+      say(said);
+    });
+  }
+}
+
+async function within(seconds, promise) {
+  let timer;
+  const timeout = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error("TimeoutError")), seconds * 1000);
+  });
+  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }

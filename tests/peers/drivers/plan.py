@@ -3,13 +3,15 @@
 A driver runs inside the environment of its peer, so this knows neither `bridge` nor `tests`. The first line of stdin
 is the plan; each later one is the name of an answer that may go out now. Each line of stdout is one JSON object:
 `{"asked": …}` whenever a question is shown, `{"ended": …}` when a call is over, at the end `{"report": …}`.
-`tests/peers/driving.py` is the other side.
+Where the plan says that more follow, the next line is the plan for another server; what goes wrong with one of those
+is `{"failed": …}`, and the driver goes on. `tests/peers/driving.py` and `tests/matrix/clients.py` are the other side.
 """
 
 import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import jsonschema
@@ -17,6 +19,10 @@ import jsonschema
 Json = dict[str, Any]
 Requests = dict[str, Callable[..., Awaitable[Any]]]
 """By method, what an SDK has for it; the keywords are the request's params."""
+OnProgress = Callable[[float], None] | None
+CallTool = Callable[[str, Json, OnProgress], Awaitable[Json]]
+_LATE_SECONDS = 2
+"""How long a result waits for progress that an SDK still hands on."""
 FALLBACK_TOOL = "sendElicitationResult"
 
 
@@ -27,6 +33,8 @@ class Plan:
         self.url: str = plan["url"]
         self.child: Json | None = plan["child"]
         """The `command`, `args` and `cwd` of a server to start instead, for a client over stdio."""
+        self.transport: str = plan.get("transport") or ("http" if self.child is None else "stdio")
+        """http, sse, ws or stdio."""
         self.mode: str = plan["mode"]
         self.can_be_asked: bool = plan["can_be_asked"]
         self.report: Json = {"tools": [], "calls": [], "notifications": [], "tools_afterwards": [], "errors": []}
@@ -41,7 +49,7 @@ class Plan:
     async def run(
         self,
         list_tools: Callable[[], Awaitable[list[Json]]],
-        call_tool: Callable[[str, Json], Awaitable[Json]],
+        call_tool: CallTool,
         request: Callable[[str, Json], Awaitable[Json]],
         error_of: Callable[[Exception], Json],
     ) -> None:
@@ -49,21 +57,25 @@ class Plan:
 
         Args:
             list_tools: asks the server for its tools.
-            call_tool: calls one; its result is as it is on the wire.
+            call_tool: calls one, and asks for its progress where it is given what to call with it; its result is as it
+                is on the wire.
             request: makes a request with another method, as `prompts/get`; its result likewise.
             error_of: what a failed call has for `error` in the report.
         """
         listener = asyncio.create_task(self._listen())
-        self.report["tools"] = await list_tools()
-        for step in self._steps:
-            self._open = [_Call(planned) for planned in step]
-            self.report["calls"] += [call.report for call in self._open]
-            await asyncio.gather(*(self._make(call, call_tool, request, error_of) for call in self._open))
-        while not set(self._expected) <= set(self.report["notifications"]):
-            self._notified.clear()
-            await self._notified.wait()
-        self.report["tools_afterwards"] = await list_tools()
-        listener.cancel()
+        try:
+            self.report["tools"] = await list_tools()
+            for step in self._steps:
+                self._open = [_Call(planned) for planned in step]
+                self.report["calls"] += [call.report for call in self._open]
+                await asyncio.gather(*(self._make(call, call_tool, request, error_of) for call in self._open))
+            while not set(self._expected) <= set(self.report["notifications"]):
+                self._notified.clear()
+                await self._notified.wait()
+            self.report["tools_afterwards"] = await list_tools()
+        finally:
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
 
     async def answer(self, asked: Json) -> Json:
         """Be the user: what is planned for this question, once it may go out. Either `action` or `error` is in it.
@@ -99,13 +111,16 @@ class Plan:
     async def _make(
         self,
         call: "_Call",
-        call_tool: Callable[[str, Json], Awaitable[Json]],
+        call_tool: CallTool,
         request: Callable[[str, Json], Awaitable[Json]],
         error_of: Callable[[Exception], Json],
     ) -> None:
         try:
             async with asyncio.timeout(self._call_seconds):
-                result = await (request if call.is_method else call_tool)(call.name, call.arguments)
+                if call.is_method:
+                    result = await request(call.name, call.arguments)
+                else:
+                    result = await call_tool(call.name, call.arguments, call.moved if call.steps else None)
                 pending = _pending(result)
                 while pending is not None:
                     result = await self._pass_on(call, pending, call_tool)
@@ -114,15 +129,18 @@ class Plan:
             call.report["error"] = error_of(error)
         else:
             call.report["result"] = result
+            with suppress(TimeoutError):
+                await asyncio.wait_for(call.has_moved.wait(), _LATE_SECONDS)
         say({"ended": {"name": call.name, "arguments": call.arguments}})
 
-    async def _pass_on(self, call: "_Call", pending: Json, call_tool: Callable[[str, Json], Awaitable[Json]]) -> Json:
+    async def _pass_on(self, call: "_Call", pending: Json, call_tool: CallTool) -> Json:
         """Be the model: ask in the chat, and call the fallback tool."""
         asked, *_ = pending.get("questions") or [pending]  # of several, one at a time
         answer = await self.answer({**asked, "requestedSchema": asked["schema"]})
         given = {key: answer[key] for key in ("action", "content") if key in answer}
         arguments = {"elicitId": asked["elicitId"], **given}
-        result, *again = await asyncio.gather(*[call_tool(FALLBACK_TOOL, arguments)] * answer["times"])
+        passed_on = (call_tool(FALLBACK_TOOL, arguments, None) for _ in range(answer["times"]))
+        result, *again = await asyncio.gather(*passed_on)
         call.report["again"] += again
         if not result.get("isError"):
             # The SDK checks results against the schema of the tool it called; a model's host, of the one that asked.
@@ -142,19 +160,33 @@ class _Call:
         self.name: str = planned["name"]
         self.arguments: Json = planned["arguments"]
         self.answers: list[Json] = planned["answers"]
+        self.steps: int = planned.get("steps", 0)
+        """How often it reports its progress."""
+        self.has_moved = asyncio.Event()
         self.report: Json = {
             "name": self.name,
             "questions": [],
             "refusals": [],
             "again": [],
+            "progress": [],
             "result": None,
             "error": None,
         }
+        self._look()
 
     @property
     def is_method(self) -> bool:
         """Whether it is a request of its own instead of a tool's call."""
         return "/" in self.name
+
+    def moved(self, progress: float) -> None:
+        """Note how far it is."""
+        self.report["progress"].append(progress)
+        self._look()
+
+    def _look(self) -> None:
+        if len(self.report["progress"]) >= self.steps:
+            self.has_moved.set()
 
     def was_refused(self, result: Json) -> bool:
         """Whether an answer was invalid and another one is planned."""
@@ -169,22 +201,41 @@ def _pending(result: Json) -> Json | None:
     return pending
 
 
+def _why(error: BaseException) -> str:
+    """What went wrong, out of the groups that tasks wrap around it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return repr(error)
+
+
 def say(line: Json) -> None:
     """Tell the test something."""
     print(json.dumps(line), flush=True)
 
 
 def drive(converse: Callable[[Plan], Awaitable[None]]) -> None:
-    """Read the plan, follow it, and print the report."""
+    """Read the plan, follow it, and print the report; likewise with the next one, while more follow."""
 
     async def main() -> None:
         told = asyncio.StreamReader(limit=2**20)
         pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(told), sys.stdin
         )
-        plan = Plan(json.loads(await told.readline()), told)
-        await converse(plan)
+        while line := await told.readline():
+            planned: Json = json.loads(line)
+            plan = Plan(planned, told)
+            if not planned.get("more_follow"):
+                await converse(plan)
+                pipe.close()
+                say({"report": plan.report})
+                return
+            try:
+                async with asyncio.timeout(planned["seconds"]):
+                    await converse(plan)
+            except (Exception, BaseExceptionGroup) as error:
+                say({"failed": _why(error)})
+            else:
+                say({"report": plan.report})
         pipe.close()
-        say({"report": plan.report})
 
     asyncio.run(main())
