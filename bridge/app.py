@@ -414,8 +414,17 @@ class Application:
         self.publisher = Publisher(self.node)
         self.upstream = bridge.make_upstream()
 
+    @property
+    def name(self) -> str:
+        """How the server is called; once it is started, a wrapped one as it calls itself."""
+        return str(_named(self._bridge.server, self.upstream.said).info.get("name", ""))
+
     async def start(self) -> None:
-        """Begin to serve."""
+        """Begin to serve.
+
+        Raises:
+            UpstreamUnreachable: the server that is wrapped cannot be reached.
+        """
         async with self._starting:
             if self._endpoint is None:
                 await self.node.start()

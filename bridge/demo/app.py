@@ -73,6 +73,10 @@ class HelpDeskApp:
         is_page = scope["type"] == "http" and scope["path"].startswith("/connect/")
         await (self._pages if is_page else self._mcp)(scope, receive, send)
 
+    async def start(self) -> None:
+        """See `Drainable`."""
+        await self._mcp.start()
+
     async def drain(self) -> None:
         """End streams, so that their clients go elsewhere."""
         await self._mcp.drain()

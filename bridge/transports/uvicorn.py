@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import uvicorn
@@ -15,6 +16,10 @@ _HEAD = tuple(b"HTTP/1.1 %d" % digit for digit in (2, 3, 4, 5))  # not 100 Conti
 
 class Drainable(Protocol):
     """An ASGI app that can end its streams."""
+
+    async def start(self) -> None:
+        """Begin to serve; what it raises ends the process before it listens."""
+        ...
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
@@ -70,9 +75,20 @@ class _HttpProtocol(HttpToolsProtocol):
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, app: Drainable) -> None:
+    def __init__(self, config: uvicorn.Config, app: Drainable, started: Callable[[str], object] | None) -> None:
         super().__init__(config)
         self._app = app
+        self._told = started
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._app.start()
+        await super().serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._told is not None and self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._told(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._app.drain()
@@ -92,6 +108,13 @@ def settings(app: Drainable, **options: Any) -> uvicorn.Config:
     return uvicorn.Config(app, **{**defaults, **options})
 
 
-def serve(app: Drainable, host: str, port: int) -> None:
-    """Serve an app until a signal ends it."""
-    _Server(settings(app, host=host, port=port), app).run()
+def serve(app: Drainable, host: str, port: int, *, started: Callable[[str], object] | None = None) -> None:
+    """Serve an app until a signal ends it.
+
+    Args:
+        app: the app.
+        host: the address to bind.
+        port: the TCP port; 0 for a free one.
+        started: told the server's URL once it listens.
+    """
+    _Server(settings(app, host=host, port=port), app, started).run()

@@ -11,6 +11,7 @@ import msgspec
 from bridge.asking.form import digest
 from bridge.asking.journal import Journal, UpstreamState
 from bridge.asking.question import Question
+from bridge.protocol.inbound import META_SERVER_INFO
 from bridge.protocol.messages import INTERNAL_ERROR, URL_ELICITATION_REQUIRED, Json
 from bridge.upstreams.base import CallRequest, Failed, Finished, Outcome, Stopped
 from bridge.upstreams.endings import failed
@@ -45,7 +46,7 @@ def read_returned(
     kind = returned.result.get("resultType", "complete")
     if kind == "complete":
         journal.upstream = None
-        return returned
+        return Finished(_plain(returned.result))
     if kind != "input_required":
         return failed(request, f"The server answered with a result of the unknown type {kind!r}")
     asked, state = returned.result.get("inputRequests") or {}, returned.result.get("requestState")
@@ -56,6 +57,19 @@ def read_returned(
         if asked
         else Again(UpstreamState(state, {}, {}, 0))
     )
+
+
+def _plain(result: Json) -> Json:
+    """A result without what the bridge says itself: that it is complete, and who made it."""
+    meta = result.get("_meta")
+    if "resultType" not in result and not (isinstance(meta, dict) and META_SERVER_INFO in meta):
+        return result
+    plain = {key: value for key, value in result.items() if key != "resultType"}
+    if isinstance(meta, dict):
+        kept = {key: value for key, value in meta.items() if key != META_SERVER_INFO}
+        plain.pop("_meta")
+        plain |= {"_meta": kept} if kept else {}
+    return plain
 
 
 def _questions(

@@ -51,11 +51,12 @@ Spawn = Callable[..., None]
 class _UnderWay:
     """One request of ours that has no reply yet."""
 
-    __slots__ = ("arrived", "asking", "identity", "reply", "talk")
+    __slots__ = ("arrived", "asking", "identity", "on_reply", "reply", "talk")
 
-    def __init__(self, identity: int, talk: Talk | None) -> None:
+    def __init__(self, identity: int, talk: Talk | None, on_reply: Callable[[], None] | None) -> None:
         self.identity = identity
         self.talk = talk
+        self.on_reply = on_reply
         self.reply: Finished | Failed | RemoteError | None = None
         self.arrived: anyio.Event | None = None
         self.asking: dict[RequestId, anyio.CancelScope] = {}
@@ -64,6 +65,8 @@ class _UnderWay:
     def end(self, reply: Finished | Failed | RemoteError) -> None:
         if self.reply is None:
             self.reply = reply
+            if self.on_reply is not None:
+                self.on_reply()
         if self.arrived is not None:
             self.arrived.set()
 
@@ -172,8 +175,15 @@ class LegacyLink:
         self._turns.leave(identity)
         return reply
 
-    async def _requested(self, identity: int, method: str, params: Json, talk: Talk | None) -> Finished | Failed:
-        under_way = self._under_way[identity] = _UnderWay(identity, talk)
+    async def _requested(
+        self,
+        identity: int,
+        method: str,
+        params: Json,
+        talk: Talk | None,
+        on_reply: Callable[[], None] | None = None,
+    ) -> Finished | Failed:
+        under_way = self._under_way[identity] = _UnderWay(identity, talk, on_reply)
         if talk is not None and talk.wants_progress:
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": identity}}
         try:
@@ -213,17 +223,19 @@ class LegacyLink:
         self._spawn(self._fence, identity)
 
     async def _fence(self, identity: int) -> None:
+        def certain() -> None:
+            # At once: what comes right after the reply is not the cancelled call's.
+            self._turns.doubts -= 1
+            self._turns.leave(identity)
+
         try:
             with anyio.move_on_after(_FENCE_SECONDS) as waited:
-                await self.request("ping", {})
+                await self._requested(next(self._ids), "ping", {}, None, certain)
             if waited.cancelled_caught:
                 _log.warning("a server did not answer a ping after a call was cancelled; its session is closed")
                 await self.aclose()
-        except RemoteError:
-            pass
-        finally:
-            self._turns.doubts -= 1
-            self._turns.leave(identity)
+        except RemoteError as error:
+            _log.info("a session ended while a call was cancelled: %s", error)
 
     async def notify(self, method: str, params: Json) -> None:
         """See `Link`."""

@@ -1,4 +1,4 @@
-"""The command `mcp-session-bridge`, also `python -m bridge`."""
+"""`demo`: the help desk, served."""
 
 import logging
 from pathlib import Path
@@ -8,42 +8,18 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 
-from bridge import __version__
 from bridge.errors import BridgeError
 from bridge.keys import load_keys
 from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
 from bridge.protocol.messages import encode
 from bridge.protocol.revisions import MODERN
 
-__all__ = ["app"]
+__all__ = ["demo"]
 
-app = typer.Typer(
-    name="mcp-session-bridge",
-    help="One MCP server for a fleet of clients that speak different revisions of the protocol.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
 _out = Console(highlight=False, soft_wrap=True)
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        _out.print(__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
 def demo(
     host: Annotated[str, typer.Option(help="The address to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The TCP port.", min=0, max=65535)] = 8000,

@@ -1,0 +1,214 @@
+"""`serve` and `stdio`: a server that exists, or a bridge, served to clients of every revision."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+from rich.console import Console
+from typer.core import TyperCommand
+
+from bridge.app import Bridge, check_exposure
+from bridge.cli.loading import load_target
+from bridge.cli.logs import log_to_stderr
+from bridge.errors import BridgeError, ConfigurationError
+from bridge.keys import load_keys
+from bridge.upstreams.targets import ServerOptions
+from bridge.upstreams.wrapped import WrapRules
+
+__all__ = ["AfterDashes", "serve", "stdio"]
+
+_DASHES = "bridge.after_dashes"
+_err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+
+
+class AfterDashes(TyperCommand):
+    """A command that is told whether its target stands after `--`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Note the dashes, which click takes away."""
+        ctx.meta[_DASHES] = "--" in args
+        return super().parse_args(ctx, args)
+
+
+Target = Annotated[
+    list[str],
+    typer.Argument(help="file.py:attribute or module:attribute (a server or a Bridge), a URL, or -- and a command."),
+]
+StoreUrl = Annotated[
+    str, typer.Option(help="Where sessions and open questions live: memory, sqlite:///path or redis://host.")
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(help="Secrets that seal open questions: one of 64 hex digits a line, the first seals."),
+]
+Fallback = Annotated[
+    Literal["result", "wait", "off"],
+    typer.Option(help="How clients are asked that show no form: through the chat (result, wait), or not at all."),
+]
+Resume = Annotated[
+    Literal["hold", "rerun"],
+    typer.Option(help="After a question, a call goes on where it stopped (hold), or is made again (rerun)."),
+]
+Repeatable = Annotated[bool, typer.Option("--repeatable", help="Running a tool twice does no harm.")]
+Header = Annotated[
+    list[str] | None, typer.Option("--header", help="An HTTP header for the server behind: 'Name: value'.")
+]
+Protocol = Annotated[Literal["auto", "modern", "legacy"], typer.Option(help="The era to speak with the server behind.")]
+Shared = Annotated[bool, typer.Option("--shared", help="One child, or session, for all clients.")]
+Processes = Annotated[int, typer.Option(help="Over how many children calls are spread that share one.", min=1)]
+Concurrent = Annotated[
+    bool, typer.Option("--concurrent", help="Several calls at once in one child, for a server that never asks.")
+]
+Name = Annotated[str | None, typer.Option(help="How the server is called; by default as it calls itself.")]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], typer.Option(help="The lowest level of logs.")]
+
+
+class _Choices(msgspec.Struct, frozen=True):
+    """What the user chose, beside the target."""
+
+    store: str
+    key_file: Path | None
+    fallback: Literal["result", "wait", "off"]
+    name: str | None
+    server: ServerOptions
+    rules: WrapRules
+    options: dict[str, Any]
+
+
+def serve(
+    ctx: typer.Context,
+    target: Target,
+    host: Annotated[str, typer.Option(help="The address to bind.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The TCP port; 0 for a free one.", min=0, max=65535)] = 8000,
+    store: StoreUrl = "memory",
+    key_file: KeyFile = None,
+    fallback: Fallback = "result",
+    resume: Resume = "hold",
+    repeatable: Repeatable = False,
+    header: Header = None,
+    protocol: Protocol = "auto",
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name in Host by which the server may be reached, beside loopback's.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="An Origin of web pages that may call, beside loopback ones.")
+    ] = None,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="Serve everybody who reaches an address beyond loopback.")
+    ] = False,
+    shared: Shared = False,
+    processes: Processes = 1,
+    concurrent: Concurrent = False,
+    name: Name = None,
+    log_level: LogLevel = "info",
+) -> None:
+    """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
+
+    def run() -> None:
+        from bridge.transports.uvicorn import serve as serve_http
+
+        given = {"allowed_hosts": tuple(allow_host or ()), "allowed_origins": tuple(allow_origin or ())}
+        reached = _reached(header, protocol, shared, processes, concurrent)
+        rules = WrapRules(resume=resume, repeatable=repeatable)
+        bridge = _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, given))
+        check_exposure(host, bridge.options, no_auth=no_auth)
+        app = bridge.asgi()
+        serve_http(app, host, port, started=lambda url: _err.print(f"{app.name} is served at {url}/mcp"))
+
+    _reporting(run, log_level)
+
+
+def stdio(
+    ctx: typer.Context,
+    target: Target,
+    store: StoreUrl = "memory",
+    key_file: KeyFile = None,
+    fallback: Fallback = "result",
+    resume: Resume = "hold",
+    repeatable: Repeatable = False,
+    header: Header = None,
+    protocol: Protocol = "auto",
+    concurrent: Concurrent = False,
+    name: Name = None,
+    log_level: LogLevel = "warning",
+) -> None:
+    """Serve a server that exists, unchanged, over stdin and stdout: for one client, of any revision."""
+
+    def run() -> None:
+        reached = _reached(header, protocol, False, 1, concurrent)
+        rules = WrapRules(resume=resume, repeatable=repeatable)
+        _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, {})).run_stdio()
+
+    _reporting(run, log_level)
+
+
+def _reporting(run: Callable[[], None], log_level: str) -> None:
+    """Run a command; what the user can mend is said in one line."""
+    log_to_stderr(log_level)
+    try:
+        run()
+    except (BridgeError, BaseExceptionGroup) as error:
+        found = _one_of(error)
+        if found is None:
+            raise
+        _err.print(f"error: {found}")
+        raise typer.Exit(1) from None
+
+
+def _one_of(error: BaseException) -> BridgeError | None:
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for inner in error.exceptions if (found := _one_of(inner)) is not None), None)
+    return error if isinstance(error, BridgeError) else None
+
+
+def _reached(
+    header: list[str] | None, protocol: Literal["auto", "modern", "legacy"], shared: bool, processes: int, several: bool
+) -> ServerOptions:
+    headers: dict[str, str] = {}
+    for line in header or ():
+        field, separator, value = line.partition(":")
+        if not separator or not field.strip():
+            raise ConfigurationError(f"--header wants 'Name: value', not {line!r}")
+        headers[field.strip()] = value.strip()
+    return ServerOptions(headers=headers, protocol=protocol, shared=shared, processes=processes, concurrent=several)
+
+
+def _bridge(ctx: typer.Context, target: list[str], choices: _Choices) -> Bridge:
+    """The bridge that is served: the one that the target is, or one that wraps it."""
+    found = load_target(target, is_command=ctx.meta[_DASHES])
+    if isinstance(found, Bridge):
+        return _as_it_is(ctx, found)
+    keys = None if choices.key_file is None else load_keys(choices.key_file)
+    if keys is None:
+        _err.print(
+            "No --key-file: a random key seals open questions. After a restart modern clients have to call again."
+        )
+    return Bridge.wrap(
+        found,
+        name=choices.name,
+        store=choices.store,
+        keys=keys,
+        server=choices.server,
+        rules=choices.rules,
+        fallback=choices.fallback,
+        **choices.options,
+    )
+
+
+_OF_TRANSPORT = frozenset({"target", "host", "port", "no_auth", "log_level"})
+
+
+def _as_it_is(ctx: typer.Context, bridge: Bridge) -> Bridge:
+    """A bridge is set up where it is made: options for wrapping would be ignored, so they are refused."""
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in ctx.params
+        if name not in _OF_TRANSPORT and getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+    if given:
+        raise ConfigurationError(
+            f"the target is a Bridge, which is set up where it is made: {', '.join(given)} cannot be"
+        )
+    return bridge
