@@ -541,10 +541,10 @@ class Application:
         chat_rules = ChatRules(
             consent=options.chat_consent, wait_seconds=options.wait_seconds if options.fallback == "wait" else 0.0
         )
-        sealed = SealedPending(seal, store, store_id, audience, options.pending_seconds)
+        sealed = SealedPending(seal, store, store_id, audience, options.pending_seconds, options.round_seconds)
         visitors_chat = Chat(sealed, upstream, claims, None, chat_rules)
         sessions_chat = Chat(
-            SessionPending(store, options.pending_seconds),
+            SessionPending(store, options.pending_seconds, options.round_seconds),
             upstream,
             claims,
             sessions,

@@ -132,7 +132,7 @@ RPC_CODES: Final[Mapping[int, Code]] = MappingProxyType(
         ),
         -32042: Code(
             "Pages have to be opened first",
-            "A server of 2025-11-25 behind the bridge wants pages opened, and does not say which. Where it says so, the "
+            "A server of 2025-11-25 behind the bridge wants pages opened, and does not say which. Where it does, the "
             "user is asked to open them instead, and the call is made again.",
             "See that server: its error must name them in `data.elicitations`.",
         ),

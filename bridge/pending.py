@@ -121,28 +121,36 @@ class SessionPending:
     Args:
         store: where they stand.
         ttl_seconds: how long one waits; None: 1 h in a store that dies with the process, else 24 h.
+        held_seconds: how long one waits that is suspended in a process.
         clock: seconds since the epoch.
     """
 
-    def __init__(self, store: Store, ttl_seconds: float | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        ttl_seconds: float | None = None,
+        held_seconds: float = 3600.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._store = store
+        self._held_seconds = held_seconds
         self._clock = clock
         default = 86400.0 if store.durable else 3600.0
         self.ttl_seconds = default if ttl_seconds is None else ttl_seconds
 
     async def add(self, client: Client, request: CallRequest, stored: Stored, questions: list[Question]) -> PendingCall:
         """See `Pending`."""
-        now = self._clock()
+        now, ttl = self._clock(), _ttl(stored, self.ttl_seconds, self._held_seconds)
         call = PendingCall(
             elicit_id=secrets.token_urlsafe(18),
             request=request,
             stored=stored,
             questions=questions,
             asked_at=now,
-            expires_at=now + self.ttl_seconds,
+            expires_at=now + ttl,
         )
         await self._enter(_session(client), call, bounded=True)
-        await self._write(_session(client), call, self.ttl_seconds)
+        await self._write(_session(client), call, ttl)
         return call
 
     async def find(self, client: Client, elicit_id: str) -> PendingCall | None:
@@ -263,6 +271,7 @@ class SealedPending:
         store_id: the random id of the store.
         audience: the server's name.
         ttl_seconds: how long one waits.
+        held_seconds: how long one waits that is suspended in a process.
         clock: seconds since the epoch.
     """
 
@@ -273,9 +282,11 @@ class SealedPending:
         store_id: str,
         audience: str,
         ttl_seconds: float | None = None,
+        held_seconds: float = 3600.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._seal = seal
+        self._held_seconds = held_seconds
         self._store = store
         self._store_id = store_id
         self._audience = audience
@@ -291,7 +302,7 @@ class SealedPending:
             stored=stored,
             questions=questions,
             asked_at=now,
-            expires_at=now + self.ttl_seconds,
+            expires_at=now + _ttl(stored, self.ttl_seconds, self._held_seconds),
         )
         return self._sealed(client, call)
 
@@ -341,6 +352,11 @@ class SealedPending:
 
 _call_decoder: Final = msgspec.json.Decoder(PendingCall)
 _list_decoder: Final = msgspec.json.Decoder(dict[str, _Open])
+
+
+def _ttl(stored: Stored, ttl_seconds: float, held_seconds: float) -> float:
+    """How long a call waits: what is suspended in a process does not for longer than it may be there."""
+    return min(ttl_seconds, held_seconds) if stored.journal.held else ttl_seconds
 
 
 def _session(client: Client) -> Session:

@@ -84,8 +84,10 @@ class Live:
         self._reports: deque[Report] = deque(maxlen=_MAX_REPORTS)
         self._outcome: Finished | Failed | None = None
         self._stirred: anyio.Event | None = None
-        self._scope: anyio.CancelScope | None = None
+        self._scope = anyio.CancelScope()
+        self._deadline = math.inf
         self._remaining = seconds
+        self._is_late = False
         self._over = anyio.Event()
         self.on_over: Callable[[], None] | None = None
         """See `Hold`."""
@@ -95,11 +97,11 @@ class Live:
     async def serve(self) -> None:
         """Make the request and see it to its end: the body of its task."""
         try:
-            with anyio.CancelScope() as self._scope:
-                self._scope.deadline = anyio.current_time() + self._seconds
+            with self._scope:
+                self._deadline = anyio.current_time() + self._seconds
                 self._outcome = await self._requested()
             if self._outcome is None:
-                self._outcome = self._timed_out()
+                self._outcome = self._timed_out() if self._is_late else self._given_up()
         except Exception as error:
             _log.exception("a call of %s at %s failed", self._call.request.target, self._server)
             self._outcome = Failed(INTERNAL_ERROR, f"{type(error).__name__}; its details are in the server's log")
@@ -140,6 +142,20 @@ class Live:
     def _timed_out(self) -> Finished | Failed:
         text = f"{self._server} took longer than {self._seconds:g} seconds for {self._call.request.target}"
         return failed(self._call.request, text + ", which was cancelled there. It may have partly run.", "INTERRUPTED")
+
+    def _given_up(self) -> Finished | Failed:
+        text = f"{self._call.request.target} was cancelled while it ran at {self._server}. It may have partly run."
+        return failed(self._call.request, text, "INTERRUPTED")
+
+    def end_if_late(self, now: float) -> None:
+        """End the call where it has taken longer than it may."""
+        if now >= self._deadline:
+            self._is_late = True
+            self.give_up()
+
+    def give_up(self) -> None:
+        """End the call; its server is told."""
+        self._scope.cancel()
 
     # -- what the link is given: see `Talk` ----------------------------------------------------------------------
 
@@ -208,13 +224,12 @@ class Live:
         return opened.reply
 
     def _pause(self) -> None:
-        if self._scope is not None and self._scope.deadline != math.inf:
-            self._remaining = self._scope.deadline - anyio.current_time()
-            self._scope.deadline = math.inf
+        if self._deadline != math.inf:
+            self._remaining, self._deadline = self._deadline - anyio.current_time(), math.inf
 
     def _unpause(self) -> None:
-        if self._scope is not None and not self._open:
-            self._scope.deadline = anyio.current_time() + self._remaining
+        if not self._open:
+            self._deadline = anyio.current_time() + self._remaining
 
     def _report(self, kind: str, *values: Any) -> None:
         if len(self._reports) == _MAX_REPORTS:
@@ -286,7 +301,6 @@ class Live:
         """See `Hold`; also where it is not suspended. Waits, for a while, until its server has been told."""
         self._holds.forget(self._call.id, self)
         self.on_over = None
-        if self._scope is not None:
-            self._scope.cancel()
+        self._scope.cancel()
         with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
             await self._over.wait()

@@ -254,7 +254,8 @@ class LegacyLink:
         """See `Link`."""
         if self._why_closed is None:
             for identity, under_way in list(self._under_way.items()):
-                await self._cancel(int(identity), under_way, "")
+                if under_way.talk is not None:
+                    await self._cancel(int(identity), under_way, "")
             self._closed("the bridge has closed the session")
         with anyio.CancelScope(shield=True):
             await self._wire.aclose()

@@ -139,8 +139,10 @@ class _Direct:
 
     @property
     def sharing(self) -> Sharing:
-        """See `Server`."""
-        return "all" if self._options.shared else "own"
+        """See `Server`: driven at the modern revision, it keeps nothing between two calls."""
+        if self._options.shared:
+            return "all"
+        return "same" if self._server.protocol == "modern" else "own"
 
     async def start(self, spawn: Callable[..., None]) -> None:
         """See `Server`."""

@@ -31,6 +31,7 @@ from bridge.upstreams.live import Live
 from bridge.upstreams.reach import INFO, LinkLimits, Links
 from bridge.upstreams.relaying import page_id
 from bridge.upstreams.returned import Again, answers, read_returned
+from bridge.upstreams.underway import UnderWay
 
 __all__ = ["ToolRules", "WrapRules", "Wrapped"]
 
@@ -115,6 +116,7 @@ class Wrapped:
         self._elicitation = elicitation
         self._processes = processes
         self._tools = KnownTools(server.name)
+        self._under_way = UnderWay()
         self._facts: Facts | None = None
 
     @property
@@ -154,6 +156,7 @@ class Wrapped:
             _log.warning("%s does not list its tools: %s", self._server.name, listed.message)
         await self._links.end_session(nobody.id)
         around.spawn(self._holds.watch)
+        around.spawn(self._under_way.watch)
         around.spawn(self._links.watch)
 
     async def aclose(self) -> None:
@@ -161,6 +164,7 @@ class Wrapped:
         if self._facts is None:
             return
         await self._holds.end_all()
+        await self._under_way.aclose()
         await self._links.aclose()
         await self._server.aclose()
 
@@ -236,7 +240,7 @@ class Wrapped:
             hold=resume == "hold",
             seconds=self._rules.call_seconds,
         )
-        self._around.spawn(live.serve)
+        self._under_way.start(live)
         return live
 
     def _read(self, call: Call, live: Live, outcome: Outcome) -> Outcome | None:

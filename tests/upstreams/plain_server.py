@@ -155,6 +155,9 @@ class Server:
         journal("ended")
 
     def requested(self, identity: Any, method: str, params: Json) -> None:
+        if method == "tools/call" and params["name"] == "hang":
+            journal("hanging")
+            return
         if method == "tools/call" and params["name"] in TOOLS:
             tool = TOOLS[params["name"]](params["arguments"], params)
             self.advance(identity, tool, None)

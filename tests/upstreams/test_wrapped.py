@@ -1,57 +1,23 @@
 """A server that somebody else wrote, over stdio, behind the bridge: asked by every kind of client, run once."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from bridge import Bridge
 from bridge.asking.fallback import FALLBACK_TOOL_NAME
 from bridge.protocol.messages import encode
 from bridge.testing import Client, RpcError, accept, cancel, connect, decline
-from bridge.upstreams.targets import Command, ServerOptions
+from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import ToolRules, WrapRules
 from tests.conftest import Serve
+from tests.upstreams.plain import Plain
 
 behaviour = pytest.mark.behaviour
 
-PLAIN = str(Path(__file__).parent / "plain_server.py")
 REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 FORMS = {"elicitation": {"form": {}, "url": {}}}
-
-
-class Plain:
-    """The plain server, and what it did."""
-
-    def __init__(self, folder: Path) -> None:
-        self._journal = folder / "journal"
-        self.command = Command(sys.executable, (PLAIN, str(self._journal)))
-
-    def bridge(self, rules: WrapRules | None = None, server: ServerOptions | None = None, **options: Any) -> Bridge:
-        return Bridge.wrap(self.command, rules=rules, server=server, **options)
-
-    @property
-    def lines(self) -> list[str]:
-        """All that it wrote."""
-        return self._journal.read_text().splitlines() if self._journal.exists() else []
-
-    @property
-    def effects(self) -> list[str]:
-        return [line for line in self.lines if not line.startswith(("initialize", "ended", "cancelled"))]
-
-    async def wrote(self, beginning: str, times: int = 1) -> None:
-        """Wait until it has written a line that begins so."""
-        with anyio.fail_after(20):
-            while sum(line.startswith(beginning) for line in self.lines) < times:
-                await anyio.sleep(0.01)
-
-
-@pytest.fixture
-def plain(tmp_path: Path) -> Plain:
-    return Plain(tmp_path)
 
 
 def ask(client: Client, **answers: Any) -> None:
@@ -125,8 +91,8 @@ async def test_elicitation_is_declared_always_and_sampling_and_roots_as_the_call
         await mcp.tools.call("echo")
         await other.tools.call("echo")
     elicitation = '"elicitation": {"form": {}, "url": {}}'
-    assert plain.lines[:1] == [f"initialize {{{elicitation}}}"]  # the bridge itself, at its start
-    assert [line for line in plain.lines if line.startswith("initialize")][1:] == [
+    assert [line for line in plain.lines if line.startswith("initialize")] == [
+        f"initialize {{{elicitation}}}",  # the bridge itself, at its start
         f"initialize {{{elicitation}}}",
         f'initialize {{{elicitation}, "sampling": {{}}}}',
     ]
@@ -143,13 +109,14 @@ async def test_declare_caller_reflects_the_caller_exactly(plain: Plain, serve: S
 @behaviour("UPS-6", "UPS-9")
 async def test_a_session_has_a_child_of_its_own_that_ends_with_it(plain: Plain, serve: Serve) -> None:
     app = await serve(plain.bridge())
-    started = plain.lines.count("ended")
+    started = sum(line.startswith("initialize") for line in plain.lines)
+    ended = plain.lines.count("ended")
     async with connect(app, revision="2025-11-25") as one, connect(app, revision="2025-11-25") as other:
         await one.tools.call("echo")
         await other.tools.call("echo")
         assert sum(line.startswith("initialize") for line in plain.lines) == started + 2
         await (await one.raw.delete()).closed()
-        await plain.wrote("ended", started + 1)
+        await plain.wrote("ended", ended + 1)
 
 
 @behaviour("UPS-8", "LEG-5")
