@@ -40,6 +40,9 @@ class ConnectionExchange:
         self._is_withdrawn = False
         self.scope = scope
 
+    async def leave(self) -> None:
+        """See `Exchange`: the stream is that of the connection."""
+
     def cancel(self) -> None:
         """End the request; its client is told."""
         self.scope.cancel()
