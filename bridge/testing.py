@@ -1,4 +1,4 @@
-"""For tests of tools that ask: an in-process client of any revision, and the checks for stores of one's own.
+"""For tests of tools that ask: an in-process client of any revision, and checks for stores and upstreams of one's own.
 
     async with connect(bridge, revision="2025-06-18") as mcp:
         mcp.on_elicitation(lambda request: accept({"confirm": True}))
@@ -24,6 +24,7 @@ from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VE
 from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import MODERN, REVISIONS, Era
 from bridge.stores.check import check_store
+from bridge.upstreams.check import check_upstream
 from bridge.upstreams.results import CODE_KEY
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "accept",
     "cancel",
     "check_store",
+    "check_upstream",
     "connect",
     "decline",
 ]
