@@ -16,9 +16,9 @@ import msgspec
 from bridge.asking.journal import ROOT, Replay
 from bridge.asking.question import MAX_REASKS, Question, Reply
 from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
-from bridge.protocol.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Json
+from bridge.protocol.messages import INTERNAL_ERROR, Json
 from bridge.upstreams.base import Call, Failed, Finished, Outcome, Stopped
-from bridge.upstreams.endings import failed
+from bridge.upstreams.endings import DISABLED, failed
 from bridge.upstreams.holds import Holds
 from bridge.upstreams.reach import Reached
 from bridge.upstreams.relaying import Relayed, relay
@@ -88,6 +88,7 @@ class Live:
         self._deadline = math.inf
         self._remaining = seconds
         self._is_late = False
+        self._refused: Finished | Failed | None = None
         self._over = anyio.Event()
         self.on_over: Callable[[], None] | None = None
         """See `Hold`."""
@@ -101,7 +102,7 @@ class Live:
                 self._deadline = anyio.current_time() + self._seconds
                 self._outcome = await self._requested()
             if self._outcome is None:
-                self._outcome = self._timed_out() if self._is_late else self._given_up()
+                self._outcome = self._refused or (self._timed_out() if self._is_late else self._given_up())
         except Exception as error:
             _log.exception("a call of %s at %s failed", self._call.request.target, self._server)
             self._outcome = Failed(INTERNAL_ERROR, f"{type(error).__name__}; its details are in the server's log")
@@ -191,7 +192,9 @@ class Live:
         """See `Talk`."""
         rules = self._call.rules
         if not rules.elicitation and method == "elicitation/create":
-            return Failed(METHOD_NOT_FOUND, "Elicitation is disabled in server configuration")
+            self._refused = failed(self._call.request, DISABLED, "ELICITATION_DISABLED")
+            self.give_up()
+            await anyio.sleep_forever()
         reask = MAX_REASKS if rules.on_invalid == "reask" else 0
         relayed = relay(method, params, link=self.link_name, reask=reask, not_secret=rules.not_secret)
         if isinstance(relayed, Failed):

@@ -53,7 +53,7 @@ async def nothing_left_behind(anyio_backend: object) -> AsyncIterator[None]:
     gc.collect()
     with anyio.move_on_after(_SETTLE_SECONDS):
         # What has been told to end, such as the transport of a socket, does so within a moment.
-        while _tasks() - tasks or _processes() - processes or _descriptors() > descriptors:
+        while _tasks() - tasks or _processes() - processes or _descriptors() > descriptors:  # noqa: ASYNC110
             await anyio.sleep(0.01)
     assert _tasks() - tasks == set()
     assert _processes() - processes == set()

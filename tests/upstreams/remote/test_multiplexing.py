@@ -17,7 +17,7 @@ from bridge.upstreams.remote import Command
 from bridge.upstreams.remote.modern import ModernLink
 from bridge.upstreams.remote.multiplexing import WireCarrier
 from bridge.upstreams.remote.stdio import StdioWire
-from tests.upstreams.remote.session import SECONDS
+from tests.upstreams.remote.session import SECONDS, until
 from tests.upstreams.remote.talks import HELLO, Heard, News
 
 behaviour = pytest.mark.behaviour
@@ -74,9 +74,7 @@ def stderr(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def said(caplog: pytest.LogCaptureFixture, text: str, times: int = 1) -> None:
-    with anyio.fail_after(SECONDS):
-        while caplog.text.count(text) < times:
-            await anyio.sleep(0.01)
+    await until(lambda: caplog.text.count(text) >= times)
 
 
 async def test_replies_and_progress_find_their_requests_whatever_their_order(caplog: pytest.LogCaptureFixture) -> None:

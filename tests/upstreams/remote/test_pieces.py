@@ -40,12 +40,10 @@ def test_an_event_has_a_largest_size_and_many_small_ones_have_not() -> None:
     for _ in range(100):
         assert reader.feed(b"data: small\n\n") == [Event("message", b"small")]
     with pytest.raises(ProtocolError, match="larger than 100"):
-        for _ in range(20):
-            reader.feed(b"data: small\n")
+        reader.feed(b"data: small\n" * 20)
     reader = EventReader(100)
     with pytest.raises(ProtocolError):
-        for _ in range(200):
-            reader.feed(b"x")
+        reader.feed(b"x" * 200)
 
 
 @pytest.mark.parametrize("seed", range(40))
