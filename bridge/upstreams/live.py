@@ -4,6 +4,7 @@ Who made the request drives it (`advance`): hands on what the server says meanwh
 it asks. Suspended it has no driver; the next round, or the fallback tool, brings one. It knows no route.
 """
 
+import asyncio
 import logging
 import math
 from collections import deque
@@ -56,6 +57,7 @@ class Live:
         holds: where it is found while it is suspended.
         hold: whether it stays suspended at a question; else it is given up there, and run again with the answer.
         seconds: how long it may take, the time not counted while a person is asked.
+        scope: what its task runs in.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Live:
         *,
         hold: bool,
         seconds: float,
+        scope: anyio.CancelScope,
     ) -> None:
         self._call = call
         self._server = server
@@ -83,13 +86,14 @@ class Live:
         self._open: dict[str, _Open] = {}
         self._reports: deque[Report] = deque(maxlen=_MAX_REPORTS)
         self._outcome: Finished | Failed | None = None
-        self._stirred: anyio.Event | None = None
-        self._scope = anyio.CancelScope()
+        self._stirred: asyncio.Event | None = None
+        self._scope = scope
         self._deadline = math.inf
         self._remaining = seconds
         self._is_late = False
         self._refused: Finished | Failed | None = None
-        self._over = anyio.Event()
+        self._is_over = False
+        self._over: anyio.Event | None = None
         self.on_over: Callable[[], None] | None = None
         """See `Hold`."""
 
@@ -107,7 +111,9 @@ class Live:
             _log.exception("a call of %s at %s failed", self._call.request.target, self._server)
             self._outcome = Failed(INTERNAL_ERROR, f"{type(error).__name__}; its details are in the server's log")
         finally:
-            self._over.set()
+            self._is_over = True
+            if self._over is not None:
+                self._over.set()
             self._stir()
             if self.on_over is not None:
                 self.on_over()
@@ -262,7 +268,7 @@ class Live:
                 return self._outcome
             if self._open:
                 return await self._stopped()
-            self._stirred = anyio.Event()
+            self._stirred = asyncio.Event()
             await self._stirred.wait()
 
     def _hand_in(self, replies: Mapping[str, Reply]) -> None:
@@ -305,5 +311,8 @@ class Live:
         self._holds.forget(self._call.id, self)
         self.on_over = None
         self._scope.cancel()
+        if self._is_over:
+            return
+        self._over = self._over or anyio.Event()
         with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
             await self._over.wait()

@@ -159,7 +159,7 @@ class Links:
         key: Key
         if self._server.sharing == "own" and caller.id:
             return ("session", caller.id)
-        said = digest(self._capabilities(caller))
+        said = self._declared(caller)
         key = (
             ("principal", caller.profile.principal.name, said)
             if self._server.sharing == "own"
@@ -169,6 +169,13 @@ class Links:
             return key
         keys = [(*key, number) for number in range(self._processes)]
         return min(keys, key=lambda one: self._links[one].users if one in self._links else 0)
+
+    def _declared(self, caller: Caller) -> str:
+        """A short text for what is declared on behalf of a caller; the same for nearly all."""
+        capabilities = caller.profile.capabilities
+        if self._declare == "all" and "sampling" not in capabilities and "roots" not in capabilities:
+            return ""
+        return digest(self._capabilities(caller))
 
     async def _make_room(self) -> None:
         while len(self._links) >= self._limits.in_all:

@@ -88,6 +88,8 @@ class LegacyLink:
         self._ids = itertools.count(1)
         self._under_way: dict[RequestId, _UnderWay] = {}
         self._turns = Turns(several=several or wire.names_requests)
+        self._given_up: dict[int, bool] = {}
+        """The calls that were cancelled and may still ask, and whether the server has been told."""
         self._facts: Facts | None = None
         self._why_closed: str | None = None
 
@@ -170,7 +172,8 @@ class LegacyLink:
             if isinstance(error, RemoteError) or self._why_closed is not None:
                 self._turns.leave(identity)
             else:
-                self._doubt(identity)
+                self._given_up.setdefault(identity, self._turns.has(identity))
+                self._spawn(self._fence, identity)
             raise
         self._turns.leave(identity)
         return reply
@@ -197,7 +200,10 @@ class LegacyLink:
             if under_way.reply is None:
                 raise
         except BaseException:
-            await self._cancel(identity, under_way, method)
+            for scope in under_way.asking.values():
+                scope.cancel()
+            if method not in _TAKE_TURNS or self._turns.has(identity):
+                await self._cancel(identity, method)
             raise
         finally:
             del self._under_way[identity]
@@ -209,33 +215,34 @@ class LegacyLink:
             raise reply
         return reply
 
-    async def _cancel(self, identity: int, under_way: _UnderWay, method: str) -> None:
-        """Tell the server that nobody waits any more, before anything else that could reach it."""
-        for scope in under_way.asking.values():
-            scope.cancel()
+    async def _cancel(self, identity: int, method: str = "") -> None:
+        """Tell the server that nobody waits any more."""
         if method != "initialize":
             with anyio.CancelScope(shield=True):
                 await self.notify("notifications/cancelled", {"requestId": identity, "reason": "nobody waits for it"})
 
-    def _doubt(self, identity: int) -> None:
-        """A call was cancelled: what the server asks before it has answered a ping may be that call's."""
-        self._turns.doubts += 1
-        self._spawn(self._fence, identity)
-
     async def _fence(self, identity: int) -> None:
-        def certain() -> None:
-            # At once: what comes right after the reply is not the cancelled call's.
-            self._turns.doubts -= 1
-            self._turns.leave(identity)
+        """See a call that was given up off: until the server has answered a ping, what it asks may be that call's.
 
+        No other call is active for as long. One that waited for a person is given up in its turn, too.
+        """
+        if not self._turns.has(identity):
+            await self._turns.take(identity, again=True)
         try:
+            if not self._given_up[identity]:
+                await self._cancel(identity)
+                self._given_up[identity] = True
             with anyio.move_on_after(_FENCE_SECONDS) as waited:
-                await self._requested(next(self._ids), "ping", {}, None, certain)
+                # The turn is over at once with the reply: what comes right after it is not the cancelled call's.
+                await self._requested(next(self._ids), "ping", {}, None, lambda: self._turns.leave(identity))
             if waited.cancelled_caught:
                 _log.warning("a server did not answer a ping after a call was cancelled; its session is closed")
                 await self.aclose()
         except RemoteError as error:
             _log.info("a session ended while a call was cancelled: %s", error)
+        finally:
+            del self._given_up[identity]
+            self._turns.leave(identity)
 
     async def notify(self, method: str, params: Json) -> None:
         """See `Link`."""
@@ -253,9 +260,14 @@ class LegacyLink:
     async def aclose(self) -> None:
         """See `Link`."""
         if self._why_closed is None:
-            for identity, under_way in list(self._under_way.items()):
+            for under_way in list(self._under_way.values()):
+                for scope in under_way.asking.values():
+                    scope.cancel()
                 if under_way.talk is not None:
-                    await self._cancel(int(identity), under_way, "")
+                    await self._cancel(under_way.identity)
+            for identity, is_told in list(self._given_up.items()):
+                if not is_told:
+                    await self._cancel(identity)
             self._closed("the bridge has closed the session")
         with anyio.CancelScope(shield=True):
             await self._wire.aclose()
@@ -304,7 +316,7 @@ class LegacyLink:
         if identity is not None:
             return self._under_way.get(identity)
         callers = [under_way for under_way in self._under_way.values() if under_way.talk is not None]
-        return callers[0] if len(callers) == 1 and not self._turns.doubts else None
+        return callers[0] if len(callers) == 1 and not (self._turns.doubts or self._given_up) else None
 
     async def _asked(self, request: Request, under_way: _UnderWay, scope: anyio.CancelScope) -> None:
         """Have a question answered; its call gives up its turn meanwhile."""

@@ -1,8 +1,10 @@
 """A server that somebody else wrote, as an upstream: its lists, its calls, its news. It knows no transport of it."""
 
 import logging
+from collections.abc import Callable
 from typing import Final, Literal
 
+import anyio
 import msgspec
 
 from bridge.errors import RemoteError, UpstreamUnreachable
@@ -135,6 +137,8 @@ class Wrapped:
     async def start(self, around: Surroundings) -> None:
         """See `Upstream`: what the server says of itself, and its tools, are asked for now."""
         self._around = around
+        # Without looking up for each call which event loop there is.
+        self._new_scope: Callable[[], anyio.CancelScope] = type(anyio.CancelScope())
         self._holds: Holds[Live] = Holds(around.node_id, self._rules.max_holds)
         self._links = Links(
             self._server,
@@ -239,6 +243,7 @@ class Wrapped:
             self._holds,
             hold=resume == "hold",
             seconds=self._rules.call_seconds,
+            scope=self._new_scope(),
         )
         self._under_way.start(live)
         return live

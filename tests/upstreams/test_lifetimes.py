@@ -52,7 +52,7 @@ async def test_nothing_is_left_of_a_thousand_calls_that_nobody_answered(plain: P
     async with connect(bridge) as mcp:
         for number in range(1000):
             first = await mcp.request("tools/call", {"name": "close", "arguments": {"what": f"T-{number}"}})
-            assert first["resultType"] == "input_required"
+            assert first["resultType"] == "input_required", first
         await plain.wrote("cancelled", 1000)
     assert len(asyncio.all_tasks()) <= tasks
     assert len(children()) <= len(processes) + 1  # ps itself
