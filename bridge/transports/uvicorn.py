@@ -1,17 +1,16 @@
-"""Serving with uvicorn: one write for a whole reply, and streams that end before it waits for connections to close."""
+"""Serving with uvicorn: streams end before it waits for connections to close."""
 
-import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from bridge.transports.http1 import HttpProtocol
 
 __all__ = ["Drainable", "serve", "settings"]
 
 _GRACE_SECONDS = 10
-_HEAD = tuple(b"HTTP/1.1 %d" % digit for digit in (2, 3, 4, 5))  # not 100 Continue
 
 
 class Drainable(Protocol):
@@ -28,50 +27,6 @@ class Drainable(Protocol):
     async def drain(self) -> None:
         """End streams, so that their clients go elsewhere."""
         ...
-
-
-class _Corked:
-    """A transport that holds a reply's head back until its body follows: one system call instead of two.
-
-    The second one takes a sixth of the time of a short call. Every reply of the bridge has a body right after its head;
-    one that has none is written when it is complete.
-    """
-
-    __slots__ = ("_held", "_transport")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._held = b""
-
-    def write(self, data: bytes) -> None:
-        if self._held:
-            held, self._held = self._held, b""
-            self._transport.write(held + data)
-        elif data.startswith(_HEAD) and data.endswith(b"\r\n\r\n"):
-            self._held = data
-        else:
-            self._transport.write(data)
-
-    def flush(self) -> None:
-        if self._held:
-            self.write(b"")
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
-class _HttpProtocol(HttpToolsProtocol):
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._corked = _Corked(transport)
-        super().connection_made(self._corked)  # type: ignore[arg-type]
-
-    def on_response_complete(self) -> None:
-        self._corked.flush()
-        super().on_response_complete()
 
 
 class _Server(uvicorn.Server):
@@ -98,7 +53,7 @@ class _Server(uvicorn.Server):
 def settings(app: Drainable, **options: Any) -> uvicorn.Config:
     """How uvicorn serves a bridge; `options` are uvicorn's own, over these."""
     defaults: dict[str, Any] = {
-        "http": _HttpProtocol,
+        "http": HttpProtocol,
         "loop": "uvloop",
         "log_level": "warning",
         "access_log": False,
