@@ -184,7 +184,7 @@ class Bridge:
 
             app = Bridge.wrap(mcp).asgi()
             Bridge.wrap("https://tools.example.com/mcp").run()
-            Bridge.wrap(Command("node", "server.js")).run()
+            Bridge.wrap(Command("node", ("server.js",))).run()
 
         Asking is switched on. A call of a legacy server that asks stays suspended at its question until the answer
         comes, since its code was written to run once.
@@ -442,10 +442,12 @@ class Application:
                     await self.sessions.start()
                     await self.publisher.start()
                     await self.upstream.start(self._surroundings())
+                    self._parts = await self._build()
                 except BaseException:
-                    await self.node.stop()
+                    with anyio.CancelScope(shield=True):
+                        await self.upstream.aclose()
+                        await self.node.stop()
                     raise
-                self._parts = await self._build()
                 self._endpoint = HttpTransport(self._parts)
 
     async def stop(self) -> None:

@@ -1,5 +1,6 @@
 """Serving with uvicorn: streams end before it waits for connections to close."""
 
+import gc
 import socket
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -37,6 +38,9 @@ class _Server(uvicorn.Server):
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await self._app.start()
+        # What is there now stays: a collection that looks at all of it takes 17 ms out of some calls' time.
+        gc.collect()
+        gc.freeze()
         await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -88,6 +88,7 @@ class Live:
         self._outcome: Finished | Failed | None = None
         self._stirred: asyncio.Event | None = None
         self._scope = scope
+        self._now = asyncio.get_running_loop().time
         self._deadline = math.inf
         self._remaining = seconds
         self._is_late = False
@@ -103,7 +104,7 @@ class Live:
         """Make the request and see it to its end: the body of its task."""
         try:
             with self._scope:
-                self._deadline = anyio.current_time() + self._seconds
+                self._deadline = self._now() + self._seconds
                 self._outcome = await self._requested()
             if self._outcome is None:
                 self._outcome = self._refused or (self._timed_out() if self._is_late else self._given_up())
@@ -234,11 +235,11 @@ class Live:
 
     def _pause(self) -> None:
         if self._deadline != math.inf:
-            self._remaining, self._deadline = self._deadline - anyio.current_time(), math.inf
+            self._remaining, self._deadline = self._deadline - self._now(), math.inf
 
     def _unpause(self) -> None:
         if not self._open:
-            self._deadline = anyio.current_time() + self._remaining
+            self._deadline = self._now() + self._remaining
 
     def _report(self, kind: str, *values: Any) -> None:
         if len(self._reports) == _MAX_REPORTS:
@@ -300,6 +301,11 @@ class Live:
         return Stopped(questions, hold=self)
 
     # -- what the loop does with a suspended call: see `Hold` ------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """See `Hold`."""
+        return self._is_over or not self._open
 
     def keep(self, until: float) -> None:
         """See `Hold`."""

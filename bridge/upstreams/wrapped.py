@@ -140,6 +140,7 @@ class Wrapped:
         # Without looking up for each call which event loop there is.
         self._new_scope: Callable[[], anyio.CancelScope] = type(anyio.CancelScope())
         self._holds: Holds[Live] = Holds(around.node_id, self._rules.max_holds)
+        await self._server.start(around.spawn)
         self._links = Links(
             self._server,
             self._news,
@@ -148,14 +149,14 @@ class Wrapped:
             elicitation=self._elicitation,
             processes=self._processes,
         )
-        await self._server.start(around.spawn)
         nobody = _Nobody()
         try:
             self._facts = (await self._links.get(nobody)).link.facts
             listed = await self.list("tools", nobody)
         except RemoteError as error:
+            await self._links.aclose()
             await self._server.aclose()
-            raise UpstreamUnreachable(str(error)) from None
+            raise UpstreamUnreachable(f"{self._server.name}: {error}") from None
         if isinstance(listed, Failed):
             _log.warning("%s does not list its tools: %s", self._server.name, listed.message)
         await self._links.end_session(nobody.id)
