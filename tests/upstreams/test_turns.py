@@ -47,8 +47,12 @@ async def test_a_turn_that_comes_to_a_call_that_is_gone_is_passed_on() -> None:
         second = anyio.CancelScope()
 
         async def wait() -> None:
-            with second:
-                await turns.take(2)
+            try:
+                with second:
+                    await turns.take(2)
+                    await anyio.lowlevel.checkpoint()
+            finally:
+                turns.leave(2)
 
         tasks.start_soon(wait)
         await anyio.wait_all_tasks_blocked()
