@@ -47,5 +47,10 @@ def serve(app: App, config: uvicorn.Config | None = None) -> None:
     """Serve an app until terminated; by default as uvicorn is fastest."""
     listening = listener()
     print(listening.getsockname()[1], flush=True)
+    if config is not None and hasattr(app, "drain"):
+        from bridge.transports.uvicorn import Server
+
+        Server(config, app).run(sockets=[listening])  # the bridge, as its command serves it
+        return
     config = config or uvicorn.Config(app, http="httptools", **OPTIONS)
     uvicorn.Server(config).run(sockets=[listening])

@@ -16,8 +16,8 @@ import msgspec
 
 from bridge.asking.journal import ROOT, Replay
 from bridge.asking.question import MAX_REASKS, Question, Reply
-from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
 from bridge.protocol.messages import INTERNAL_ERROR, Json
+from bridge.upstreams.attempts import attempt, cancelled, timed_out
 from bridge.upstreams.base import Call, Failed, Finished, Outcome, Stopped
 from bridge.upstreams.endings import DISABLED, failed
 from bridge.upstreams.holds import Holds
@@ -107,7 +107,12 @@ class Live:
                 self._deadline = self._now() + self._seconds
                 self._outcome = await self._requested()
             if self._outcome is None:
-                self._outcome = self._refused or (self._timed_out() if self._is_late else self._given_up())
+                request = self._call.request
+                self._outcome = self._refused or (
+                    timed_out(request, self._server, self._seconds)
+                    if self._is_late
+                    else cancelled(request, self._server)
+                )
         except Exception as error:
             _log.exception("a call of %s at %s failed", self._call.request.target, self._server)
             self._outcome = Failed(INTERNAL_ERROR, f"{type(error).__name__}; its details are in the server's log")
@@ -120,40 +125,14 @@ class Live:
                 self.on_over()
 
     async def _requested(self) -> Finished | Failed:
-        request = self._call.request
-        try:
-            try:
-                return await self._request()
-            except UpstreamUnreachable:
-                # Nothing of it has run: another link may do, as when the server was restarted.
-                return await self._request()
-        except UpstreamUnreachable as error:
-            text = f"{self._server} could not be reached, and nothing of {request.target} has run there: {error}"
-            return failed(request, text, "UPSTREAM_UNREACHABLE")
-        except UpstreamLost as error:
-            text = f"{self._server} was cut off while it ran {request.target}: {error}. It may have partly run, and it "
-            return failed(request, text + "was not run again.", "INTERRUPTED")
-        except RemoteError as error:
-            return failed(request, f"{self._server} broke a rule of the protocol: {error}")
+        def reached_by(name: str) -> None:
+            self.link_name = name
 
-    async def _request(self) -> Finished | Failed:
-        reached = await self._connect()
-        self.link_name = reached.name
-        reached.users += 1
-        try:
-            if self.log_level is not None and not self._call.caller.id:
-                await reached.want_log(self.log_level)
-            return await reached.link.request(self._call.request.method, self._params, self)
-        finally:
-            reached.users -= 1
-
-    def _timed_out(self) -> Finished | Failed:
-        text = f"{self._server} took longer than {self._seconds:g} seconds for {self._call.request.target}"
-        return failed(self._call.request, text + ", which was cancelled there. It may have partly run.", "INTERRUPTED")
-
-    def _given_up(self) -> Finished | Failed:
-        text = f"{self._call.request.target} was cancelled while it ran at {self._server}. It may have partly run."
-        return failed(self._call.request, text, "INTERRUPTED")
+        call = self._call
+        level = None if call.caller.id else self.log_level
+        return await attempt(
+            call.request, self._server, self._connect, self._params, self, log_level=level, reached_by=reached_by
+        )
 
     def end_if_late(self, now: float) -> None:
         """End the call where it has taken longer than it may."""
