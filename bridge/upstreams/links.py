@@ -156,6 +156,12 @@ class Server(Protocol):
         """Who shares a link to it; known once it is started."""
         ...
 
+    @property
+    def asks_midway(self) -> bool:
+        """Whether it may ask in the middle of a call; known once it is started. Where it does not, what it says of a
+        call comes at that call's own pace: a client that takes reports slowly keeps nobody else waiting."""
+        ...
+
     async def start(self, spawn: Callable[..., None]) -> None:
         """Make ready to connect: find out the era, enter a lifespan that is entered once.
 

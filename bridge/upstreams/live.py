@@ -4,6 +4,7 @@ Who made the request drives it (`advance`): hands on what the server says meanwh
 it asks. Suspended it has no driver; the next round, or the fallback tool, brings one. It knows no route.
 """
 
+import asyncio
 import logging
 import math
 from collections import deque
@@ -15,10 +16,10 @@ import msgspec
 
 from bridge.asking.journal import ROOT, Replay
 from bridge.asking.question import MAX_REASKS, Question, Reply
-from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
-from bridge.protocol.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Json
+from bridge.protocol.messages import INTERNAL_ERROR, Json
+from bridge.upstreams.attempts import attempt, cancelled, timed_out
 from bridge.upstreams.base import Call, Failed, Finished, Outcome, Stopped
-from bridge.upstreams.endings import failed
+from bridge.upstreams.endings import DISABLED, failed
 from bridge.upstreams.holds import Holds
 from bridge.upstreams.reach import Reached
 from bridge.upstreams.relaying import Relayed, relay
@@ -61,6 +62,7 @@ class Live:
         hold: whether it stays suspended at a question; else it is given up there, and run again with the answer.
         seconds: how long it may take, the time not counted while a person is asked.
         keys: the names of its questions, in the order in which it asks; ours for what it asks beyond.
+        scope: what its task runs in.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Live:
         *,
         hold: bool,
         seconds: float,
+        scope: anyio.CancelScope,
         keys: Sequence[str] = (),
     ) -> None:
         self._call = call
@@ -92,12 +95,15 @@ class Live:
         self._open: dict[str, _Open] = {}
         self._reports: deque[Report] = deque(maxlen=_MAX_REPORTS)
         self._outcome: Finished | Failed | None = None
-        self._stirred: anyio.Event | None = None
-        self._scope = anyio.CancelScope()
+        self._stirred: asyncio.Event | None = None
+        self._scope = scope
+        self._now = asyncio.get_running_loop().time
         self._deadline = math.inf
         self._remaining = seconds
         self._is_late = False
-        self._over = anyio.Event()
+        self._refused: Finished | Failed | None = None
+        self._is_over = False
+        self._over: anyio.Event | None = None
         self.on_over: Callable[[], None] | None = None
         """See `Hold`."""
 
@@ -107,55 +113,35 @@ class Live:
         """Make the request and see it to its end: the body of its task."""
         try:
             with self._scope:
-                self._deadline = anyio.current_time() + self._seconds
+                self._deadline = self._now() + self._seconds
                 self._outcome = await self._requested()
             if self._outcome is None:
-                self._outcome = self._timed_out() if self._is_late else self._given_up()
+                request = self._call.request
+                self._outcome = self._refused or (
+                    timed_out(request, self._server, self._seconds)
+                    if self._is_late
+                    else cancelled(request, self._server)
+                )
         except Exception as error:
             _log.exception("a call of %s at %s failed", self._call.request.target, self._server)
             self._outcome = Failed(INTERNAL_ERROR, f"{type(error).__name__}; its details are in the server's log")
         finally:
-            self._over.set()
+            self._is_over = True
+            if self._over is not None:
+                self._over.set()
             self._stir()
             if self.on_over is not None:
                 self.on_over()
 
     async def _requested(self) -> Finished | Failed:
-        request = self._call.request
-        try:
-            try:
-                return await self._request()
-            except UpstreamUnreachable:
-                # Nothing of it has run: another link may do, as when the server was restarted.
-                return await self._request()
-        except UpstreamUnreachable as error:
-            text = f"{self._server} could not be reached, and nothing of {request.target} has run there: {error}"
-            return failed(request, text, "UPSTREAM_UNREACHABLE")
-        except UpstreamLost as error:
-            text = f"{self._server} was cut off while it ran {request.target}: {error}. It may have partly run, and it "
-            return failed(request, text + "was not run again.", "INTERRUPTED")
-        except RemoteError as error:
-            return failed(request, f"{self._server} broke a rule of the protocol: {error}")
+        def reached_by(reached: Reached) -> None:
+            self.link_name, self._gathers = reached.name, reached.link.names_requests
 
-    async def _request(self) -> Finished | Failed:
-        reached = await self._connect()
-        self.link_name = reached.name
-        self._gathers = reached.link.names_requests
-        reached.users += 1
-        try:
-            if self.log_level is not None and not self._call.caller.id:
-                await reached.want_log(self.log_level)
-            return await reached.link.request(self._call.request.method, self._params, self)
-        finally:
-            reached.users -= 1
-
-    def _timed_out(self) -> Finished | Failed:
-        text = f"{self._server} took longer than {self._seconds:g} seconds for {self._call.request.target}"
-        return failed(self._call.request, text + ", which was cancelled there. It may have partly run.", "INTERRUPTED")
-
-    def _given_up(self) -> Finished | Failed:
-        text = f"{self._call.request.target} was cancelled while it ran at {self._server}. It may have partly run."
-        return failed(self._call.request, text, "INTERRUPTED")
+        call = self._call
+        level = None if call.caller.id else self.log_level
+        return await attempt(
+            call.request, self._server, self._connect, self._params, self, log_level=level, reached_by=reached_by
+        )
 
     def end_if_late(self, now: float) -> None:
         """End the call where it has taken longer than it may."""
@@ -201,7 +187,9 @@ class Live:
         """See `Talk`."""
         rules = self._call.rules
         if not rules.elicitation and method == "elicitation/create":
-            return Failed(METHOD_NOT_FOUND, "Elicitation is disabled in server configuration")
+            self._refused = failed(self._call.request, DISABLED, "ELICITATION_DISABLED")
+            self.give_up()
+            await anyio.sleep_forever()
         reask = MAX_REASKS if rules.on_invalid == "reask" else 0
         relayed = relay(method, params, link=self.link_name, reask=reask, not_secret=rules.not_secret)
         if isinstance(relayed, Failed):
@@ -235,11 +223,11 @@ class Live:
 
     def _pause(self) -> None:
         if self._deadline != math.inf:
-            self._remaining, self._deadline = self._deadline - anyio.current_time(), math.inf
+            self._remaining, self._deadline = self._deadline - self._now(), math.inf
 
     def _unpause(self) -> None:
         if not self._open:
-            self._deadline = anyio.current_time() + self._remaining
+            self._deadline = self._now() + self._remaining
 
     def _report(self, kind: str, *values: Any) -> None:
         if len(self._reports) == _MAX_REPORTS:
@@ -273,7 +261,7 @@ class Live:
                 await self._stirs_within(math.inf)
                 continue
             # What the server asks at once goes out together; a moment is enough to tell.
-            now = anyio.current_time()
+            now = self._now()
             gathers_until = min(gathers_until, now + _GATHER_SECONDS)
             patience = min(_QUIET_SECONDS, gathers_until - now) if self._gathers else 0.0
             if not (patience and await self._stirs_within(patience)):
@@ -281,10 +269,13 @@ class Live:
 
     async def _stirs_within(self, seconds: float) -> bool:
         """Wait until something happens; return whether it did in time."""
-        self._stirred = anyio.Event()
+        stirred = self._stirred = asyncio.Event()
+        if seconds == math.inf:
+            await stirred.wait()
+            return True
         with anyio.move_on_after(seconds):
-            await self._stirred.wait()
-        return self._stirred.is_set()
+            await stirred.wait()
+        return stirred.is_set()
 
     def _hand_in(self, replies: Mapping[str, Reply]) -> None:
         for path in [path for path in self._open if path in replies]:
@@ -316,6 +307,11 @@ class Live:
 
     # -- what the loop does with a suspended call: see `Hold` ------------------------------------------------------
 
+    @property
+    def is_over(self) -> bool:
+        """See `Hold`."""
+        return self._is_over or not self._open
+
     def keep(self, until: float) -> None:
         """See `Hold`."""
         self.on_over = None
@@ -326,5 +322,8 @@ class Live:
         self._holds.forget(self._call.id, self)
         self.on_over = None
         self._scope.cancel()
+        if self._is_over:
+            return
+        self._over = self._over or anyio.Event()
         with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
             await self._over.wait()

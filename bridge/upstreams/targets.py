@@ -105,6 +105,11 @@ class _Sessions:
         return self._server.name
 
     @property
+    def asks_midway(self) -> bool:
+        """See `Server`."""
+        return True
+
+    @property
     def sharing(self) -> Sharing:
         """See `Server`."""
         return "all" if self._options.shared else "own"
@@ -127,6 +132,8 @@ class _Sessions:
 
 class _Direct:
     """A server object that is called without a session."""
+
+    asks_midway = True
 
     def __init__(self, server: "InProcessV2", options: ServerOptions) -> None:
         self._server = server
@@ -173,6 +180,11 @@ class _Remote(_Sessions):
         if self._options.shared:
             return "all"
         return "own" if self._remote.era is Era.LEGACY or isinstance(self._target, Command) else "same"
+
+    @property
+    def asks_midway(self) -> bool:
+        """See `Server`: a modern one over HTTP does not."""
+        return self._remote.era is Era.LEGACY or not (isinstance(self._target, Url) and self._target.is_http)
 
     async def connect(self, hello: Hello, news: News) -> Link:
         """See `Server`."""

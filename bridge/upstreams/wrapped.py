@@ -1,8 +1,11 @@
 """A server that somebody else wrote, as an upstream: its lists, its calls, its news. It knows no transport of it."""
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Final, Literal
 
+import anyio
 import msgspec
 
 from bridge.errors import ConfigurationError, RemoteError, UpstreamUnreachable
@@ -23,6 +26,7 @@ from bridge.upstreams.base import (
     Stopped,
     Surroundings,
 )
+from bridge.upstreams.direct import Direct
 from bridge.upstreams.endings import failed
 from bridge.upstreams.holds import Holds
 from bridge.upstreams.known import KnownTools
@@ -142,7 +146,10 @@ class Wrapped:
     async def start(self, around: Surroundings) -> None:
         """See `Upstream`: what the server says of itself, and its tools, are asked for now."""
         self._around = around
+        # Without looking up for each call which event loop there is.
+        self._new_scope: Callable[[], anyio.CancelScope] = type(anyio.CancelScope())
         self._holds: Holds[Live] = Holds(around.node_id, self._rules.max_holds)
+        await self._server.start(around.spawn)
         self._links = Links(
             self._server,
             self._news,
@@ -151,14 +158,14 @@ class Wrapped:
             elicitation=self._elicitation,
             processes=self._processes,
         )
-        await self._server.start(around.spawn)
         nobody = _Nobody()
         try:
             self._facts = (await self._links.get(nobody)).link.facts
             listed = await self.list("tools", nobody)
         except RemoteError as error:
+            await self._links.aclose()
             await self._server.aclose()
-            raise UpstreamUnreachable(str(error)) from None
+            raise UpstreamUnreachable(f"{self._server.name}: {error}") from None
         if isinstance(listed, Failed):
             _log.warning("%s does not list its tools: %s", self._server.name, listed.message)
         await self._links.end_session(nobody.id)
@@ -227,12 +234,22 @@ class Wrapped:
                 return _lost_hold(call.request)
             call.journal.held = ""
         for _ in range(_MAX_STATES):
-            live = live or self._begin(call)
-            outcome = self._read(call, live, await _drive(live, call))
-            if outcome is not None:
-                return outcome
-            live = None
+            if self._server.asks_midway:
+                live = live or self._begin(call)
+                outcome = await _drive(live, call)
+                read, live = self._read(call, live.link_name, outcome), None
+            else:
+                direct = self._direct(call)
+                outcome = await self._under_way.run(direct)
+                read = self._read(call, direct.link_name, outcome)
+            if read is not None:
+                return read
         return failed(call.request, f"{self._server.name} wants to be called again and again, and asks nothing")
+
+    def _direct(self, call: Call) -> Direct:
+        params = {**_params(call.request), **answers(call.journal)}
+        connect = partial(self._links.get, call.caller)
+        return Direct(call, self._server.name, connect, params, self._rules.call_seconds)
 
     def _begin(self, call: Call) -> Live:
         request = call.request
@@ -241,21 +258,22 @@ class Wrapped:
         live = Live(
             call,
             self._server.name,
-            lambda: self._links.get(call.caller),
+            partial(self._links.get, call.caller),
             {**_params(request), **answers(call.journal)},
             self._holds,
             hold=resume == "hold",
             seconds=self._rules.call_seconds,
             keys=() if rules is None else rules.keys,
+            scope=self._new_scope(),
         )
         self._under_way.start(live)
         return live
 
-    def _read(self, call: Call, live: Live, outcome: Outcome) -> Outcome | None:
+    def _read(self, call: Call, link: str, outcome: Outcome) -> Outcome | None:
         """What a call came to; None where its server wants it again and asks nothing."""
         if isinstance(outcome, Stopped):
             return outcome
-        read = read_returned(call.request, outcome, call.journal, link=live.link_name, not_secret=call.rules.not_secret)
+        read = read_returned(call.request, outcome, call.journal, link=link, not_secret=call.rules.not_secret)
         if not isinstance(read, Again):
             return read
         number = 1 if call.journal.upstream is None else call.journal.upstream.number

@@ -8,10 +8,8 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 
-from bridge import Bridge, ConfigurationError
+from bridge import Bridge, ConfigurationError, ServerOptions, ToolRules, WrapRules
 from bridge.testing import accept, connect
-from bridge.upstreams.targets import ServerOptions
-from bridge.upstreams.wrapped import ToolRules, WrapRules
 from tests.conftest import Serve
 from tests.upstreams.plain import Plain
 

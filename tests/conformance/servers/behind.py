@@ -5,8 +5,7 @@ Serve it with `python -m bridge serve tests/conformance/servers/behind.py:bridge
 
 import os
 
-from bridge import Bridge
-from bridge.upstreams.wrapped import ToolRules, WrapRules
+from bridge import Bridge, ToolRules, WrapRules
 
 bridge = Bridge.wrap(
     os.environ["UPSTREAM"],

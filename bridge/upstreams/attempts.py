@@ -1,0 +1,76 @@
+"""One request for a call, made again only where nothing of it has run; and how a call ends without its server."""
+
+from collections.abc import Awaitable, Callable
+
+from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
+from bridge.protocol.messages import Json
+from bridge.upstreams.base import CallRequest, Failed, Finished
+from bridge.upstreams.endings import failed
+from bridge.upstreams.links import Talk
+from bridge.upstreams.reach import Reached
+
+__all__ = ["attempt", "cancelled", "timed_out"]
+
+
+async def attempt(
+    request: CallRequest,
+    server: str,
+    connect: Callable[[], Awaitable[Reached]],
+    params: Json,
+    talk: Talk,
+    *,
+    log_level: str | None,
+    reached_by: Callable[[Reached], None],
+) -> Finished | Failed:
+    """Make the request of a call.
+
+    Args:
+        request: the call.
+        server: how to call the server in a text.
+        connect: gives the way to the server; asked again where the request did not get through.
+        params: the params of the request.
+        talk: takes what the server says meanwhile.
+        log_level: what the server has to be told of the level of logs, where its session has one for all.
+        reached_by: told by which link.
+
+    Returns:
+        How it ended; where the server was away or cut off, with a text that says whether anything may have run.
+    """
+
+    async def once() -> Finished | Failed:
+        reached = await connect()
+        reached_by(reached)
+        reached.users += 1
+        try:
+            if log_level is not None:
+                await reached.want_log(log_level)
+            return await reached.link.request(request.method, params, talk)
+        finally:
+            reached.users -= 1
+
+    try:
+        try:
+            return await once()
+        except UpstreamUnreachable:
+            # Nothing of it has run: another link may do, as when the server was restarted.
+            return await once()
+    except UpstreamUnreachable as error:
+        text = f"{server} could not be reached, and nothing of {request.target} has run there: {error}"
+        return failed(request, text, "UPSTREAM_UNREACHABLE")
+    except UpstreamLost as error:
+        text = f"{server} was cut off while it ran {request.target}: {error}. It may have partly run, and it was not "
+        return failed(request, text + "run again.", "INTERRUPTED")
+    except RemoteError as error:
+        return failed(request, f"{server} broke a rule of the protocol: {error}")
+
+
+def timed_out(request: CallRequest, server: str, seconds: float) -> Finished | Failed:
+    """How a call ends that takes longer than it may."""
+    text = f"{server} took longer than {seconds:g} seconds for {request.target}, which was cancelled there. "
+    return failed(request, text + "It may have partly run.", "INTERRUPTED")
+
+
+def cancelled(request: CallRequest, server: str) -> Finished | Failed:
+    """How a call ends that was cancelled while somebody waited for it."""
+    text = f"{request.target} was cancelled while it ran at {server}. It may have partly run."
+    return failed(request, text, "INTERRUPTED")

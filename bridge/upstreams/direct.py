@@ -1,0 +1,106 @@
+"""One call at a server that never asks in the middle: made in the task of the client's request, and done with it.
+
+So it is with a modern server over HTTP, whose questions are results, and whose reports come on the call's own stream.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from bridge.protocol.messages import METHOD_NOT_FOUND, Json
+from bridge.upstreams.attempts import attempt, cancelled, timed_out
+from bridge.upstreams.base import Call, Failed, Finished
+from bridge.upstreams.reach import Reached
+
+__all__ = ["Direct"]
+
+
+class Direct:
+    """A call under way: the `Talk` of its request.
+
+    Args:
+        call: the call.
+        server: how to call the server in a text.
+        connect: gives the way to the server.
+        params: the params of the request.
+        seconds: how long it may take.
+    """
+
+    is_waiting = False
+
+    def __init__(
+        self, call: Call, server: str, connect: Callable[[], Awaitable[Reached]], params: Json, seconds: float
+    ) -> None:
+        self._call = call
+        self._server = server
+        self._connect = connect
+        self._params = params
+        self._seconds = seconds
+        self._task: asyncio.Task[Any] | None = None
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._is_late = self._is_given_up = False
+        self.link_name = ""
+        """Names the session with the server."""
+
+    async def run(self) -> Finished | Failed:
+        """Make the request and return how it ended."""
+        self._task = task = asyncio.current_task()
+        call = self._call
+        try:
+            return await attempt(
+                call.request,
+                self._server,
+                self._connect,
+                self._params,
+                self,
+                log_level=None,
+                reached_by=self._reached_by,
+            )
+        except asyncio.CancelledError:
+            if task is None or not self._is_given_up or task.uncancel() > 0:
+                raise
+            if self._is_late:
+                return timed_out(call.request, self._server, self._seconds)
+            return cancelled(call.request, self._server)
+
+    def _reached_by(self, reached: Reached) -> None:
+        self.link_name = reached.name
+
+    def end_if_late(self, now: float) -> None:
+        """End the call where it has taken longer than it may."""
+        if now >= self._deadline:
+            self._is_late = True
+            self.give_up()
+
+    def give_up(self) -> None:
+        """End the call; its server is told."""
+        if self._task is not None and not self._is_given_up:
+            self._is_given_up = True
+            self._task.cancel()
+
+    @property
+    def wants_progress(self) -> bool:
+        """See `Talk`."""
+        return self._call.outlet.wants_progress
+
+    @property
+    def log_level(self) -> str | None:
+        """See `Talk`."""
+        return self._call.outlet.log_level
+
+    @property
+    def http(self) -> Mapping[str, Any] | None:
+        """See `Talk`."""
+        return self._call.http
+
+    async def ask(self, method: str, params: Json) -> Failed:
+        """See `Talk`: such a server does not."""
+        return Failed(METHOD_NOT_FOUND, f"Method not found: {method}")
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """See `Talk`."""
+        await self._call.outlet.progress(progress, total, message)
+
+    async def log(self, level: str, data: Any, logger: str | None) -> None:
+        """See `Talk`."""
+        await self._call.outlet.log(level, data, logger)
