@@ -13,7 +13,7 @@ import msgspec
 
 from tests.peers.environments import install
 
-__all__ = ["PACKAGE", "Scenario", "SuiteFailed", "run_client_suite", "run_server_suite"]
+__all__ = ["PACKAGE", "REPOSITORY", "Scenario", "SuiteFailed", "read_checks", "run_client_suite", "run_server_suite"]
 
 PACKAGE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 REPOSITORY = Path(__file__).parents[2]
@@ -26,12 +26,12 @@ class SuiteFailed(Exception):
     """The suite did not come to its end; the text says what it printed."""
 
 
-class _Check(msgspec.Struct):
+class _Check(msgspec.Struct, rename="camel"):
     """One line of a scenario's `checks.json`."""
 
     id: str
     status: Literal["SUCCESS", "FAILURE", "WARNING", "SKIPPED", "INFO"]
-    errorMessage: str | None = None
+    error_message: str | None = None
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ def _run(told: Sequence[str], may_skip: frozenset[str], only: str | None = None)
             )
         except subprocess.TimeoutExpired:
             raise SuiteFailed(f"the suite took longer than {SUITE_SECONDS} s: {' '.join(told)}") from None
-        found = [_read(path, may_skip, only) for path in Path(out).rglob("checks.json")]
+        found = [read_checks(path, may_skip, only) for path in Path(out).rglob("checks.json")]
     if not found:
         last = " / ".join((ended.stderr or ended.stdout).strip().splitlines()[-3:])
         raise SuiteFailed(f"the suite came to nothing, saying: {last} [{' '.join(told)}]")
@@ -110,7 +110,7 @@ def _environment() -> Mapping[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHON": sys.executable}
 
 
-def _read(path: Path, may_skip: frozenset[str], only: str | None) -> Scenario:
+def read_checks(path: Path, may_skip: frozenset[str], only: str | None) -> Scenario:
     name = only or _STAMP.sub("", path.parent.name).removeprefix("server-")
     checks = msgspec.json.decode(path.read_bytes(), type=list[_Check])
     wrong = {"FAILURE"} if name in may_skip else {"FAILURE", "SKIPPED"}
@@ -122,4 +122,4 @@ def _read(path: Path, may_skip: frozenset[str], only: str | None) -> Scenario:
 
 
 def _said(check: _Check) -> str:
-    return f"{check.id}: {check.errorMessage or check.status.lower()}"
+    return f"{check.id}: {check.error_message or check.status.lower()}"
