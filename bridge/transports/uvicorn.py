@@ -7,6 +7,11 @@ from typing import Any, Protocol
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from bridge.protocol.messages import MAX_BODY_BYTES
+from bridge.transports.websocket import PING_SECONDS
 
 __all__ = ["Drainable", "serve", "settings"]
 
@@ -74,6 +79,21 @@ class _HttpProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
 
+class _WebSocketProtocol(WebSocketsSansIOProtocol):
+    async def send(self, message: Any) -> None:
+        if message["type"] == "websocket.close" and not self.writable.is_set():
+            # It would wait behind what the client does not read.
+            self.transport.abort()
+            return
+        try:
+            await super().send(message)
+        except RuntimeError:
+            if not self.close_sent:
+                raise
+            # The connection broke a rule, or did not answer, and the app has not heard of it yet.
+            raise ClientDisconnected from None
+
+
 class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app: Drainable, started: Callable[[str], object] | None) -> None:
         super().__init__(config)
@@ -91,6 +111,8 @@ class _Server(uvicorn.Server):
             self._told(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
         await self._app.drain()
         await super().shutdown(sockets)
 
@@ -99,6 +121,11 @@ def settings(app: Drainable, **options: Any) -> uvicorn.Config:
     """How uvicorn serves a bridge; `options` are uvicorn's own, over these."""
     defaults: dict[str, Any] = {
         "http": _HttpProtocol,
+        "ws": _WebSocketProtocol,
+        "ws_max_size": MAX_BODY_BYTES,
+        "ws_ping_interval": PING_SECONDS,
+        "ws_ping_timeout": None,
+        "ws_per_message_deflate": False,
         "loop": "uvloop",
         "log_level": "warning",
         "access_log": False,
