@@ -26,6 +26,7 @@ from bridge.asking.seal import KeyRing, Seal
 from bridge.calls import Calls, Route
 from bridge.claims import Claims
 from bridge.eras.legacy import LegacyEra
+from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
 from bridge.errors import ConfigurationError, MissingExtraError, StoreError
 from bridge.keys import random_keys
@@ -558,7 +559,8 @@ class Application:
         }
         modern_calls = Calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
         legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
-        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, options)
+        listening = Listening(upstream, self.publisher)
+        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
         legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
         return Parts(
             node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options

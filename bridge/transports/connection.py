@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from bridge.eras.batches import Batches
+from bridge.eras.listening import LISTEN
 from bridge.errors import ProtocolError, StoreError
 from bridge.protocol.clients import ANONYMOUS, Principal
 from bridge.protocol.inbound import Rejected, check_modern, is_modern
@@ -30,6 +31,7 @@ from bridge.protocol.messages import (
     decode,
     encode,
     error_message,
+    notification,
     result_message,
 )
 from bridge.publishing import Change
@@ -183,8 +185,13 @@ class Connection:
             await self._refuse(accepted.id, accepted.code, accepted.message, accepted.data)
             return
 
-        def handle(exchange: ConnectionExchange) -> Awaitable[Json]:
-            return self._modern.handle(accepted, self._guest.principal, exchange, None)
+        async def handle(exchange: ConnectionExchange) -> Json:
+            reply = await self._modern.handle(accepted, self._guest.principal, exchange, None)
+            if request.method == LISTEN and "result" in reply:
+                # On a channel that goes on, this says that nothing more comes for the subscription.
+                over = notification("notifications/cancelled", {"requestId": request.id})
+                exchange.on_delivered = lambda: self._say(encode(over))
+            return reply
 
         self._running.start(request, handle)
 
