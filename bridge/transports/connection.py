@@ -176,7 +176,8 @@ class Connection:
         elif request.method == "ping":
             await self._say(encode(result_message(request.id, {})))
         else:
-            text = f"Invalid request: {request.method} needs initialize before it, or a protocol version in its _meta"
+            otherwise = ", or a protocol version in its _meta" if self._guest.can_be_modern else ""
+            text = f"Invalid request: {request.method} needs initialize before it{otherwise}"
             await self._refuse(request.id, INVALID_REQUEST, text)
 
     async def _modern_requested(self, request: Request) -> None:

@@ -8,6 +8,7 @@ from bridge.transports.exchange import Receive, Send, send_json
 from bridge.transports.gate import Refusal
 from bridge.transports.http import HttpTransport
 from bridge.transports.parts import Parts
+from bridge.transports.sse import SseTransport
 from bridge.transports.websocket import WebSocketTransport, refuse_handshake
 
 __all__ = ["Endpoints"]
@@ -27,12 +28,14 @@ class Endpoints:
 
     def __init__(self, parts: Parts, path: str) -> None:
         beside = path.rpartition("/")[0]
+        self._sockets = WebSocketTransport(parts)
+        sse = SseTransport(parts)
         made: dict[Transport, dict[tuple[str, str], Handler]] = {
             "http": {("http", path): HttpTransport(parts)},
+            "sse": {("http", f"{beside}/sse"): sse.stream, ("http", f"{beside}/messages"): sse.post},
+            "websocket": {("websocket", f"{beside}/ws"): self._sockets},
         }
-        self._sockets = WebSocketTransport(parts)
-        made["websocket"] = {("websocket", f"{beside}/ws"): self._sockets}
-        chosen = [made[name] for name in parts.options.transports if name in made]
+        chosen = [made[name] for name in parts.options.transports]
         self._handlers = {key: handler for handlers in chosen for key, handler in handlers.items()}
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:

@@ -1,7 +1,6 @@
 """WebSocket: both eras on one connection, one message a text frame, the subprotocol `mcp`.
 
-Nothing is queued here: who sends waits while the client does not read, and the server's own buffer is all that is
-kept for it. A client that reads nothing while its form is open is normal; one that never reads again is not. The
+A client that reads nothing while its form is open is normal; one that never reads again is not, and is closed. The
 revisions define no such transport; what is here is what the SDKs of the legacy ones speak.
 """
 
@@ -20,6 +19,7 @@ from bridge.transports.connection import Connection, Guest
 from bridge.transports.exchange import Receive, Send
 from bridge.transports.gate import Refusal
 from bridge.transports.parts import Parts
+from bridge.transports.sending import Sending
 
 __all__ = ["PING_SECONDS", "SUBPROTOCOL", "Carrier", "WebSocketTransport", "refusal_body", "refuse_handshake"]
 
@@ -29,13 +29,9 @@ PING_SECONDS: Final = 20.0
 """How often the server looks whether the connection is alive. No answer is waited for: a client that reads nothing
 while its form is open does not see the ping either."""
 
-STALLED_SECONDS: Final = 60.0
-"""How long nothing may be read, of what waits to be sent, while nobody is being asked."""
-
 SHUTDOWN_SECONDS: Final = 5.0
 """How long what runs may go on when the server shuts down."""
 
-_LOOK_SECONDS: Final = 5.0
 _CLOSE_SECONDS: Final = 5.0
 _DRAIN_SECONDS: Final = 15.0
 _GOING_AWAY, _NOT_TEXT, _STALLED, _TOO_LARGE = 1001, 1003, 1008, 1009
@@ -76,9 +72,8 @@ class Socket:
         self._carrier = carrier
         self._closing = parts.node.closing
         guest = Guest(principal=principal, http=scope, grace_seconds=SHUTDOWN_SECONDS)
-        self._connection = Connection(parts, self._write, guest)
-        self._turn = anyio.Lock(fast_acquire=True)
-        self._sending_since: float | None = None
+        self._sending = Sending(carrier.send)
+        self._connection = Connection(parts, self._sending.write, guest)
         self._close: tuple[int, str] | None = None
         self.ended = anyio.Event()
 
@@ -95,14 +90,6 @@ class Socket:
                     await self._carrier.close(*self._close)
         finally:
             self.ended.set()
-
-    async def _write(self, message: bytes) -> None:
-        async with self._turn:
-            self._sending_since = anyio.current_time()
-            try:
-                await self._carrier.send(message)
-            finally:
-                self._sending_since = None
 
     async def _read(self) -> list[bytes] | None:
         message = await self._carrier.receive()
@@ -130,14 +117,8 @@ class Socket:
         self._connection.stop()
 
     async def _until_stalled(self) -> None:
-        last_well = anyio.current_time()
-        while anyio.current_time() - last_well < STALLED_SECONDS:
-            await anyio.sleep(_LOOK_SECONDS)
-            if self._sending_since is None or self._connection.is_asking:
-                last_well = anyio.current_time()
-            else:
-                last_well = max(last_well, self._sending_since)
-        self._break_off(_STALLED, f"nothing was read for {STALLED_SECONDS:.0f} s")
+        await self._sending.until_stalled(lambda: self._connection.is_asking)
+        self._break_off(_STALLED, "what was sent is not read")
 
 
 class WebSocketTransport:

@@ -11,7 +11,7 @@ from bridge import Bridge
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.protocol.clients import Principal
 from bridge.server import Denied
-from bridge.transports import websocket
+from bridge.transports import sending, websocket
 from tests.behaviours.sockets import Refused, SocketClient, connected
 from tests.behaviours.talking import META, Json, hello, is_reply, request
 from tests.behaviours.works import Work, happens, lives, make
@@ -283,8 +283,8 @@ async def test_it_stands_beside_the_endpoint(bridge: Bridge, tap: Tap, path: str
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websocket, "STALLED_SECONDS", 0.05)
-    monkeypatch.setattr(websocket, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(sending, "STALLED_SECONDS", 0.05)
+    monkeypatch.setattr(sending, "LOOK_SECONDS", 0.01)
 
 
 @behaviour("PSH-3")

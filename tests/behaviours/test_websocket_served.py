@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
 from bridge import Bridge
-from bridge.transports import websocket
+from bridge.transports import sending
 from bridge.transports.uvicorn import settings
 from tests.behaviours.talking import SECONDS, Json, Talker, hello, request
 from tests.behaviours.web import Served, served_by_uvicorn
@@ -115,8 +115,8 @@ async def test_at_shutdown_running_calls_finish_before_the_connection_is_closed(
 async def test_a_client_that_never_reads_again_is_cut_off(
     url: str, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket, "STALLED_SECONDS", 0.2)
-    monkeypatch.setattr(websocket, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(sending, "STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(sending, "LOOK_SECONDS", 0.02)
     async with shaken(url) as stream:
         await begin_flood(stream, kilobytes=64 * 1024)
         await happens(work.over)
