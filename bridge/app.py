@@ -47,6 +47,7 @@ from bridge.transports.parts import Parts
 from bridge.transports.pipes import take_streams
 from bridge.transports.stdio import StdioTransport
 from bridge.transports.websocket import refuse_handshake
+from bridge.transports.websocket_server import WebSocketServer
 from bridge.upstreams.base import AskingRules, Policy, Said, Surroundings, Upstream
 from bridge.upstreams.functions import Functions, ToolAnnotations
 from bridge.upstreams.targets import ServerOptions, server_maker
@@ -378,6 +379,27 @@ class Bridge:
         except ImportError:
             raise MissingExtraError("Bridge.run", "serve") from None
         serve(self.asgi(), host, port)
+
+    def run_websocket(self, host: str = "127.0.0.1", port: int = 8000, *, no_auth: bool = False) -> None:
+        """Serve over WebSocket alone, at `/ws`, until a signal ends it. `run` serves it too, beside HTTP.
+
+        Args:
+            host: the address to bind.
+            port: the TCP port.
+            no_auth: that everybody who reaches an address beyond loopback may call the tools.
+
+        Raises:
+            ConfigurationError: an address beyond loopback, without authentication, and without `no_auth`.
+        """
+        check_exposure(host, self.options, no_auth=no_auth)
+        uvloop = find_spec("uvloop") is not None
+        anyio.run(self._serve_websocket, host, port, backend_options={"use_uvloop": uvloop})
+
+    async def _serve_websocket(self, host: str, port: int) -> None:
+        app = self.asgi()
+        async with app.lifespan():
+            name = app.name
+            await WebSocketServer(app.parts).serve(host, port, lambda url: _log.info("%s is served at %s", name, url))
 
     def run_stdio(self) -> None:
         """Serve the client that started this process, over stdin and stdout, until stdin ends or a signal comes.

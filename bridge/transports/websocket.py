@@ -136,14 +136,15 @@ class WebSocketTransport:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one WebSocket, from its handshake on."""
         await receive()
-        principal = await self._admit(scope)
+        principal = await self.admit(scope)
         if isinstance(principal, Refusal):
             await refuse_handshake(scope, send, principal)
             return
         await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL if scope.get("subprotocols") else None})
         await self.serve(_AsgiCarrier(receive, send), principal, scope)
 
-    async def _admit(self, scope: Any) -> Principal | Refusal:
+    async def admit(self, scope: Any) -> Principal | Refusal:
+        """Decide about a handshake: who is behind it, or why it is refused."""
         if self._parts.node.closing.is_set():
             return Refusal(503, "The server shuts down")
         principal = await self._admission.admit(scope, dict(scope["headers"]))

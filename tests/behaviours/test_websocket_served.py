@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -9,15 +10,18 @@ from typing import Any
 import anyio
 import pytest
 from anyio.abc import ByteStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
 from bridge import Bridge
+from bridge.errors import ConfigurationError
 from bridge.transports import sending
 from bridge.transports.uvicorn import settings
-from tests.behaviours.talking import SECONDS, Json, Talker, hello, request
-from tests.behaviours.web import Served, served_by_uvicorn
+from tests.behaviours.talking import SECONDS, Json, Talker, hello
+from tests.behaviours.talking import request as asked
+from tests.behaviours.web import Served, served_by_uvicorn, served_by_websockets
 from tests.behaviours.works import Work, happens, lives, make
 from tests.wiretap import Tap
 
@@ -55,15 +59,17 @@ def bridge(work: Work) -> Bridge:
     return make(work)
 
 
-@pytest.fixture
-async def server(bridge: Bridge) -> AsyncIterator[Served]:
-    async with served_by_uvicorn(bridge) as served:
+@pytest.fixture(params=["uvicorn", "websockets"])
+async def server(request: pytest.FixtureRequest, bridge: Bridge) -> AsyncIterator[Served]:
+    """Each of the servers in turn."""
+    serve = served_by_uvicorn if request.param == "uvicorn" else served_by_websockets
+    async with serve(bridge) as served:
         yield served
 
 
 @pytest.fixture
 def url(server: Served) -> str:
-    return f"{server.url.replace('http', 'ws')}/ws"
+    return f"{server.url.replace('http', 'ws').removesuffix('/ws')}/ws"
 
 
 @behaviour("TRN-1", "TRN-2")
@@ -124,6 +130,39 @@ async def test_a_client_that_never_reads_again_is_cut_off(
         await rest(stream)
 
 
+SERVER = """
+import logging
+from bridge import Bridge
+from bridge.errors import ConfigurationError
+logging.basicConfig(level="INFO", format="%(message)s")
+logging.getLogger("websockets").setLevel("ERROR")
+Bridge("alone").run_websocket(port=0)
+"""
+
+
+@behaviour("TRN-1", "TRN-6")
+async def test_it_is_served_alone_until_a_signal_ends_it(tap: Tap) -> None:
+    async with await anyio.open_process([sys.executable, "-c", SERVER]) as process:
+        assert process.stderr is not None
+        said = await BufferedByteReceiveStream(process.stderr).receive_until(b"\n", 1000)
+        name, _, url = said.decode().partition(" is served at ")
+        assert name == "alone"
+        async with connect(url, subprotocols=MCP) as connection:
+            await WebClient(connection, tap).initialize()
+            process.terminate()
+            with pytest.raises(ConnectionClosed), anyio.fail_after(SECONDS):
+                await connection.recv()
+            assert connection.close_code == 1001
+        with anyio.fail_after(SECONDS):
+            assert await process.wait() == 0
+
+
+@behaviour("AUT-3")
+def test_it_is_not_served_to_everybody_unless_that_is_said(bridge: Bridge) -> None:
+    with pytest.raises(ConfigurationError, match="no_auth"):
+        bridge.run_websocket("0.0.0.0")
+
+
 def test_the_server_looks_every_20_s_whether_the_connection_is_alive(bridge: Bridge) -> None:
     config = settings(bridge.asgi())
     assert config.ws_ping_interval == 20
@@ -147,9 +186,9 @@ async def shaken(url: str) -> AsyncIterator[ByteStream]:
 
 async def begin_flood(stream: ByteStream, *, kilobytes: int) -> None:
     """Have the server send much."""
-    await stream.send(frame(request(1, "initialize", hello())))
+    await stream.send(frame(asked(1, "initialize", hello())))
     assert b"protocolVersion" in await stream.receive()
-    await stream.send(frame(request(2, "tools/call", {"name": "flood", "arguments": {"kilobytes": kilobytes}})))
+    await stream.send(frame(asked(2, "tools/call", {"name": "flood", "arguments": {"kilobytes": kilobytes}})))
 
 
 async def rest(stream: ByteStream) -> bytes:

@@ -1,6 +1,6 @@
-"""A bridge over real sockets, served by uvicorn as `Bridge.run` does it."""
+"""A bridge over real sockets, served as `Bridge.run` and `Bridge.run_websocket` do it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -8,8 +8,9 @@ import anyio
 
 from bridge import Bridge
 from bridge.transports.uvicorn import _Server, settings
+from bridge.transports.websocket_server import WebSocketServer
 
-__all__ = ["Served", "served_by_uvicorn"]
+__all__ = ["Served", "served_by_uvicorn", "served_by_websockets"]
 
 _SECONDS = 10
 
@@ -18,23 +19,51 @@ class Served:
     """A server under way.
 
     Args:
-        url: its `http://host:port`.
+        url: its URL.
+        shut_down: does what a signal does.
     """
 
-    def __init__(self, server: Any, url: str) -> None:
-        self._server = server
+    def __init__(self, url: str, shut_down: Callable[[], None]) -> None:
         self.url = url
+        self.shut_down = shut_down
         self.ended = anyio.Event()
-
-    def shut_down(self) -> None:
-        """Do what a signal does."""
-        self._server.should_exit = True
 
 
 @asynccontextmanager
 async def served_by_uvicorn(bridge: Bridge, **options: Any) -> AsyncIterator[Served]:
     """Serve a bridge on a free port, until the context ends."""
     app = bridge.asgi()
+
+    async def serve(started: Callable[[str], None]) -> None:
+        nonlocal server
+        server = _Server(settings(app, port=0, **options), app, started)
+        await server.serve()
+
+    def shut_down() -> None:
+        server.should_exit = True
+
+    server: Any = None
+    async with _under_way(serve, shut_down) as served:
+        yield served
+
+
+@asynccontextmanager
+async def served_by_websockets(bridge: Bridge) -> AsyncIterator[Served]:
+    """Serve a bridge over WebSocket alone, on a free port, until the context ends."""
+    app = bridge.asgi()
+
+    async def serve(started: Callable[[str], None]) -> None:
+        async with app.lifespan():
+            await WebSocketServer(app.parts).serve("127.0.0.1", 0, started)
+
+    async with _under_way(serve, lambda: app.node.closing.set()) as served:
+        yield served
+
+
+@asynccontextmanager
+async def _under_way(
+    serve: Callable[[Callable[[str], None]], Awaitable[None]], shut_down: Callable[[], None]
+) -> AsyncIterator[Served]:
     urls: list[str] = []
     listens = anyio.Event()
 
@@ -42,18 +71,16 @@ async def served_by_uvicorn(bridge: Bridge, **options: Any) -> AsyncIterator[Ser
         urls.append(url)
         listens.set()
 
-    server = _Server(settings(app, port=0, **options), app, started)
+    async def run() -> None:
+        await serve(started)
+        served.ended.set()
+
     async with anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.serve()
-            served.ended.set()
-
-        tasks.start_soon(serve)
+        tasks.start_soon(run)
         with anyio.fail_after(_SECONDS):
             await listens.wait()
-        served = Served(server, urls[0])
+        served = Served(urls[0], shut_down)
         yield served
-        served.shut_down()
+        shut_down()
         with anyio.fail_after(_SECONDS):
             await served.ended.wait()
