@@ -1,1 +1,1 @@
-"""Benchmarks of the bridge against mcp 2.3 and against a bare ASGI app. `python -m benchmarks --help`."""
+"""Benchmarks of the bridge against its peers and against the barest that could be. `python -m benchmarks --help`."""

@@ -4,21 +4,19 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
-__all__ = ["CORE", "Connection", "Invalid", "Measure", "Reply", "measure", "serving"]
+from benchmarks.process import LOAD_CORE
 
-CORE: Final = 1
-"""The core of whatever makes load; the servers have core 0."""
+__all__ = ["Connection", "Invalid", "Measure", "Reply", "measure", "process"]
 
-CONNECTIONS: Final = 16
 _PIPELINED: Final = 64
 _SIZE_TOLERANCE: Final = 0.03
 
@@ -126,18 +124,17 @@ class Connection:
 
 
 @contextmanager
-def serving(name: str, *flags: str) -> Iterator[Connection]:
-    """Run a server in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.servers", name, *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+def process(name: str, *command: str) -> Iterator[Connection]:
+    """Run a server in a process of its own, which ends with all its children."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
         try:
-            assert process.stdout is not None
-            port = process.stdout.readline()
+            assert running.stdout is not None
+            port = running.stdout.readline()
             if not port:
                 raise Invalid(f"the server {name} did not start")
-            yield Connection(int(port), process.pid)
+            yield Connection(int(port), running.pid)
         finally:
-            process.kill()
+            os.killpg(running.pid, signal.SIGKILL)
 
 
 class Measure(NamedTuple):
@@ -150,7 +147,13 @@ class Measure(NamedTuple):
 
 
 def measure(
-    connection: Connection, requests: Iterable[bytes], seconds: int, *, once: bool, reply_bytes: float
+    connection: Connection,
+    requests: Iterable[bytes],
+    seconds: int,
+    *,
+    connections: int,
+    once: bool,
+    reply_bytes: float,
 ) -> Measure:
     """Let wrk send requests as fast as they are answered.
 
@@ -158,6 +161,7 @@ def measure(
         connection: to the server.
         requests: what to send, from the top again when all are sent.
         seconds: for how long.
+        connections: how many requests are under way at once.
         once: whether no request may be sent twice.
         reply_bytes: how large right replies are on average, head and body.
 
@@ -168,8 +172,8 @@ def measure(
         path, script = Path(folder, "requests"), Path(folder, "script.lua")
         path.write_bytes(b"".join(b"%06d%s" % (len(raw), raw) for raw in requests))
         script.write_text(_SCRIPT.format(path=path))
-        wrk = [str(shutil.which("wrk")), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", str(script)]
-        command = ["taskset", "-c", str(CORE), *wrk, f"http://127.0.0.1:{connection.port}/mcp"]
+        wrk = [str(shutil.which("wrk")), "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script)]
+        command = ["taskset", "-c", str(LOAD_CORE), *wrk, f"http://127.0.0.1:{connection.port}/mcp"]
         before = _processor_seconds(connection.process)
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         busy = _processor_seconds(connection.process) - before
@@ -186,6 +190,19 @@ def measure(
     return Measure(rate, found["p50_us"] / 1000, found["p99_us"] / 1000, busy / count * 1e6)
 
 
-def _processor_seconds(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+def _processor_seconds(root: int) -> float:
+    """The time of a process, and of those of its children that share its core."""
+    core = os.sched_getaffinity(root)
+    return sum(_own_seconds(each) for each in _family(root) if os.sched_getaffinity(each) == core)
+
+
+def _own_seconds(one: int) -> float:
+    fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _family(root: int) -> Iterator[int]:
+    yield root
+    for path in Path(f"/proc/{root}/task").glob("*/children"):
+        for child in path.read_text().split():
+            yield from _family(int(child))

@@ -11,10 +11,27 @@ from typing import Any, Final
 
 __all__ = ["TITLES", "save", "show"]
 
-TITLES: Final = {"bare": "bare ASGI app", "mcp": f"mcp {version('mcp')}", "bridge": "bridge"}
+_MCP: Final = f"mcp {version('mcp')}"
+
+TITLES: Final = {
+    "bare": "bare ASGI app",
+    "mcp": _MCP,
+    "bridge": "bridge",
+    "wrapped": f"bridge around {_MCP}",
+    "direct": "no relay",
+    "aiohttp": "bare aiohttp relay",
+    "bridge-http": "bridge",
+    "bridge-stdio": "bridge",
+    "fastmcp-http": "FastMCP 4.2.3 proxy",
+    "fastmcp-stdio": "FastMCP 4.2.3 proxy",
+    "mcp-proxy-http": "mcp-proxy 0.13.0, two",
+    "mcp-proxy-stdio": "mcp-proxy 0.13.0",
+}
+"""How each server or relay is called in a table."""
+
 
 _RESULTS: Final = Path(__file__).parent / "results"
-_PACKAGES: Final = ("anyio", "cryptography", "httptools", "mcp", "msgspec", "pydantic", "uvicorn", "uvloop")
+_PACKAGES: Final = ("aiohttp", "anyio", "cryptography", "httptools", "mcp", "msgspec", "pydantic", "uvicorn", "uvloop")
 
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
@@ -33,7 +50,7 @@ def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> 
         table.add_column(column, justify="left" if number < 2 else "right")
     for line in lines:
         table.add_row(*line)
-    Console(width=None if os.isatty(1) else 110).print(table)
+    Console(width=None if os.isatty(1) else 140).print(table)
 
 
 def save(name: str, setup: dict[str, Any], results: list[dict[str, Any]]) -> Path:

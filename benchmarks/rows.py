@@ -1,16 +1,20 @@
 """What is asked of the servers: for each row of the table its requests, and what a right reply to one is."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
-from benchmarks.load import CONNECTIONS, Connection, Invalid
+from benchmarks.load import Connection, Invalid
 
-__all__ = ["ROWS", "SAMPLES", "Row", "open_sessions", "prepare"]
+__all__ = ["RELAYED", "SAMPLES", "SERVED", "Row", "open_sessions", "prepare"]
+
+CONNECTIONS: Final = 16
+RELAYED_CONNECTIONS: Final = 8
 
 SAMPLES: Final = 200
 """How many replies are read before each run; they warm the server up too."""
 
-STATES_PER_SECOND: Final = {"mcp": 4_000, "bridge": 20_000}
+STATES_PER_SECOND: Final = {"mcp": 4_000, "bridge": 20_000, "wrapped": 6_000}
 """How many answered rounds are prepared for each second: above what the server can do."""
 
 _MODERN: Final = "2026-07-28"
@@ -33,6 +37,7 @@ class Row(NamedTuple):
     requests: Callable[[Connection, int], list[bytes]]
     is_right: Callable[[Any], bool]
     once: bool = False
+    connections: int = CONNECTIONS
 
 
 def prepare(row: Row, server: str, connection: Connection, seconds: int) -> tuple[list[bytes], float]:
@@ -78,9 +83,9 @@ def _modern_calls(connection: Connection, count: int) -> list[bytes]:
     return [_modern(connection, number, _ADD) for number in range(1000, 1000 + count)]
 
 
-def _legacy_calls(connection: Connection, count: int) -> list[bytes]:
+def _legacy_calls(connection: Connection, count: int, *, sessions_count: int = CONNECTIONS) -> list[bytes]:
     """As many sessions as connections. Ids differ, since one session may not use one twice at a time."""
-    sessions = open_sessions(connection, CONNECTIONS)
+    sessions = open_sessions(connection, sessions_count)
     return [
         connection.post(
             {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": _ADD}, sessions[number % len(sessions)]
@@ -121,9 +126,37 @@ def _is_closed(result: Any) -> bool:
     return bool(result.get("structuredContent") == {"closed": True})
 
 
-ROWS: Final = (
-    Row("modern call", ("bare", "mcp", "bridge"), _modern_calls, _is_sum),
-    Row("legacy session call", ("mcp", "bridge"), _legacy_calls, _is_sum),
-    Row("question, first round", ("mcp", "bridge"), _first_rounds, _is_question),
-    Row("question, answered round", ("mcp", "bridge"), _answered_rounds, _is_closed, once=True),
+SERVED: Final = (
+    Row("modern call", ("bare", "mcp", "bridge", "wrapped"), _modern_calls, _is_sum),
+    Row("legacy session call", ("mcp", "bridge", "wrapped"), _legacy_calls, _is_sum),
+    Row("question, first round", ("mcp", "bridge", "wrapped"), _first_rounds, _is_question),
+    Row("question, answered round", ("mcp", "bridge", "wrapped"), _answered_rounds, _is_closed, once=True),
 )
+"""What one process answers by itself."""
+
+_few_legacy_calls: Final = partial(_legacy_calls, sessions_count=RELAYED_CONNECTIONS)
+
+RELAYED: Final = (
+    Row(
+        "relayed call",
+        ("direct", "aiohttp", "bridge-http", "fastmcp-http"),
+        _modern_calls,
+        _is_sum,
+        connections=RELAYED_CONNECTIONS,
+    ),
+    Row(
+        "relayed session",
+        ("bridge-http", "fastmcp-http", "mcp-proxy-http"),
+        _few_legacy_calls,
+        _is_sum,
+        connections=RELAYED_CONNECTIONS,
+    ),
+    Row(
+        "relayed to stdio",
+        ("bridge-stdio", "fastmcp-stdio", "mcp-proxy-stdio"),
+        _few_legacy_calls,
+        _is_sum,
+        connections=RELAYED_CONNECTIONS,
+    ),
+)
+"""What a relay hands on to the bare server, which shares the core of the load: modern calls, and those of sessions."""

@@ -1,30 +1,28 @@
 """The servers that are measured, each in a process of its own: `python -m benchmarks.servers NAME [--weighable]`.
 
 A server prints its port on a line once connections can be made, and runs until it is terminated. All have the same two
-tools: `add` adds two numbers, `close_ticket` asks its user first.
+tools, but the bare ones: `add` adds two numbers, `close_ticket` asks its user first.
 """
 
 import gc
-import os
 import resource
-import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
-import uvicorn
 from pydantic import BaseModel
 
-from bridge.transports.uvicorn import settings
+from benchmarks.bare import bare, bare_stdio
+from benchmarks.process import LOAD_CORE, OPTIONS, SERVER_CORE, App, keep_to, serve
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
 
 __all__ = ["SERVERS", "main"]
 
-App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
-
-_CORE: Final = 0
 _MAX_SESSIONS: Final = 20_000
+_MAX_HOLDS: Final = 200_000
 
 
 class Confirm(BaseModel):
@@ -33,56 +31,14 @@ class Confirm(BaseModel):
     confirm: bool
 
 
-class _Arguments(msgspec.Struct):
-    a: int
-    b: int
-
-
-class _Params(msgspec.Struct, rename={"meta": "_meta"}):
-    name: str
-    arguments: _Arguments
-    meta: dict[str, Any]
-
-
-class _Request(msgspec.Struct):
-    jsonrpc: str
-    id: int | str
-    method: str
-    params: _Params
-
-
-def bare() -> App:
-    """The practical limit: one read, one msgspec decode, one encode, one reply, and no check of anything."""
-    decode, encode = msgspec.json.Decoder(_Request).decode, msgspec.json.Encoder().encode
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            return
-        request = decode((await receive())["body"])
-        total = request.params.arguments.a + request.params.arguments.b
-        content = [{"type": "text", "text": str(total)}]
-        result = {"content": content, "structuredContent": total, "resultType": "complete"}
-        body = encode({"jsonrpc": "2.0", "id": request.id, "result": result})
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-    return app
-
-
 def mcp() -> App:
     """The official SDK, set up for speed: JSON replies, and its own seal with a key of the process."""
-    from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, MCPServer, Resolve
+    from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, Resolve
 
-    server = MCPServer("benchmark", log_level="ERROR")
+    server = _adding()
 
     async def confirmed(id: str) -> Elicit[Confirm]:  # noqa: A002 - the tool's argument
         return Elicit(f"Close {id}?", Confirm)
-
-    @server.tool()
-    async def add(a: int, b: int) -> int:
-        """Add two numbers."""
-        return a + b
 
     @server.tool()
     async def close_ticket(
@@ -93,6 +49,37 @@ def mcp() -> App:
         return {"closed": isinstance(answer, AcceptedElicitation) and answer.data.confirm}
 
     return server.streamable_http_app(json_response=True, max_sessions=_MAX_SESSIONS)
+
+
+def wrapped() -> App:
+    """This project around a server of the official SDK, in one process; its tool asks in its body, as most do."""
+    from mcp.server.mcpserver import Context
+
+    from bridge import Bridge
+    from bridge.upstreams.wrapped import WrapRules
+
+    server = _adding()
+
+    @server.tool()
+    async def close_ticket(id: str, ctx: Context) -> dict[str, bool]:  # noqa: A002 - the tool's argument
+        """Close a ticket, if its user agrees."""
+        answer = await ctx.elicit(f"Close {id}?", Confirm)
+        return {"closed": answer.action == "accept" and answer.data.confirm}
+
+    return Bridge.wrap(server, rules=WrapRules(max_holds=_MAX_HOLDS)).asgi()
+
+
+def _adding() -> "MCPServer":
+    from mcp.server.mcpserver import MCPServer
+
+    server = MCPServer("benchmark", log_level="ERROR")
+
+    @server.tool()
+    async def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    return server
 
 
 def bridge() -> App:
@@ -115,7 +102,7 @@ def bridge() -> App:
     return server.asgi()
 
 
-SERVERS: Final[dict[str, Callable[[], App]]] = {"bare": bare, "mcp": mcp, "bridge": bridge}
+SERVERS: Final[dict[str, Callable[[], App]]] = {"bare": bare, "mcp": mcp, "bridge": bridge, "wrapped": wrapped}
 
 
 def weighable(app: App) -> App:
@@ -139,20 +126,20 @@ def _weight() -> int:
 
 def main(name: str, *flags: str) -> None:
     """Serve until terminated."""
-    os.sched_setaffinity(0, {_CORE})
+    keep_to(LOAD_CORE if "--beside-load" in flags else SERVER_CORE)
+    if name == "bare-stdio":
+        bare_stdio()
+        return
     app = SERVERS[name]()
     if "--weighable" in flags:
         app = weighable(app)
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(256)
-    print(listener.getsockname()[1], flush=True)
-    options = {"loop": "uvloop", "log_level": "error", "access_log": False, "server_header": False}
-    if name == "bridge":
-        config = settings(app, **options, timeout_keep_alive=3600)  # type: ignore[arg-type]
-    else:
-        config = uvicorn.Config(app, http="httptools", **options, timeout_keep_alive=3600)  # type: ignore[arg-type]
-    uvicorn.Server(config).run(sockets=[listener])
+    serve(app, _corked(app) if name in ("bridge", "wrapped") else None)
+
+
+def _corked(app: Any) -> Any:
+    from bridge.transports.uvicorn import settings
+
+    return settings(app, **OPTIONS)
 
 
 if __name__ == "__main__":

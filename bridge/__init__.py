@@ -11,7 +11,10 @@ from bridge.routes.push import PushLimits
 from bridge.server import Denied, Options
 from bridge.sessions import SessionLimits
 from bridge.upstreams.context import Attempt, Context
+from bridge.upstreams.reach import LinkLimits
 from bridge.upstreams.results import ToolResult
+from bridge.upstreams.targets import Command, ServerOptions
+from bridge.upstreams.wrapped import ToolRules, WrapRules
 
 __version__ = "0.1.0"
 
@@ -22,17 +25,22 @@ __all__ = [
     "BridgeError",
     "ClientProfile",
     "ClientRule",
+    "Command",
     "ConfigurationError",
     "Context",
     "Denied",
     "KeyRing",
+    "LinkLimits",
     "Options",
     "Principal",
     "PushLimits",
     "RouteName",
+    "ServerOptions",
     "SessionLimits",
     "ToolError",
     "ToolResult",
+    "ToolRules",
+    "WrapRules",
     "__version__",
     "load_keys",
     "random_keys",

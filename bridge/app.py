@@ -130,6 +130,8 @@ class Bridge:
         store: where sessions and open questions live: a `Store`, or its URL (`memory`, `sqlite:///state.db`,
             `redis://host`). Memory by default.
         keys: the secrets that seal `requestState`. Nodes of one fleet share them. By default a random one.
+        upstream: makes what each app serves in place of decorated functions; see `bridge.upstreams.base.Upstream`, and
+            `wrap` for servers that exist.
         options: see `Options`.
 
     Raises:
@@ -145,6 +147,7 @@ class Bridge:
         instructions: str | None = None,
         store: Store | str | None = None,
         keys: KeyRing | None = None,
+        upstream: Callable[[], Upstream] | None = None,
         **options: Unpack[_OptionFields],
     ) -> None:
         try:
@@ -167,7 +170,7 @@ class Bridge:
             )
         self.keys = random_keys() if keys is None else keys
         self.functions = Functions(self.options.threads)
-        self._wrapped: Callable[[], Upstream] | None = None
+        self._make_upstream = upstream
         self._apps: WeakSet[Application] = WeakSet()
 
     @classmethod
@@ -187,7 +190,7 @@ class Bridge:
 
             app = Bridge.wrap(mcp).asgi()
             Bridge.wrap("https://tools.example.com/mcp").run()
-            Bridge.wrap(Command("node", "server.js")).run()
+            Bridge.wrap(Command("node", ("server.js",))).run()
 
         Asking is switched on. A call of a legacy server that asks stays suspended at its question until the answer
         comes, since its code was written to run once.
@@ -208,18 +211,19 @@ class Bridge:
             MissingExtraError: the target needs a package that is not installed.
         """
         options.setdefault("elicitation", True)
-        bridge = cls(name or "", instructions=instructions, store=store, keys=keys, **options)
-        bridge.server = ServerInfo(info={} if name is None else {"name": name}, instructions=instructions)
-        reached, elicitation = server or ServerOptions(), bridge.options.elicitation
+        reached, elicitation = server or ServerOptions(), options["elicitation"]
         make = server_maker(target, reached)
-        bridge._wrapped = lambda: Wrapped(
-            make(), rules or WrapRules(), elicitation=elicitation, processes=reached.processes
-        )
+
+        def upstream() -> Upstream:
+            return Wrapped(make(), rules or WrapRules(), elicitation=elicitation, processes=reached.processes)
+
+        bridge = cls(name or "", instructions=instructions, store=store, keys=keys, upstream=upstream, **options)
+        bridge.server = ServerInfo(info={} if name is None else {"name": name}, instructions=instructions)
         return bridge
 
     def make_upstream(self) -> Upstream:
         """What an app of this bridge serves: its functions, or a way of its own to the server that is wrapped."""
-        return self.functions if self._wrapped is None else self._wrapped()
+        return self.functions if self._make_upstream is None else self._make_upstream()
 
     @overload
     def tool(self, function: _Function) -> _Function: ...
@@ -252,6 +256,12 @@ class Bridge:
             return lambda decorated: self._add_tool(decorated, about)
         return self._add_tool(function, about)
 
+    def _registers(self) -> Functions:
+        """Where functions are registered; a bridge that wraps a server has none of its own."""
+        if self._make_upstream is not None:
+            raise ConfigurationError("this bridge wraps a server: register tools, prompts and resources there")
+        return self.functions
+
     def _add_tool(self, function: _Function, about: ToolFields) -> _Function:
         options = self.options
         rules = AskingRules(
@@ -259,7 +269,7 @@ class Bridge:
             not_secret=(*options.not_secret, *about.get("not_secret", ())),
         )
         policy = Policy(duplicates=about.get("duplicates", "same"))
-        self.functions.add_tool(function, dict(about), rules, policy)
+        self._registers().add_tool(function, dict(about), rules, policy)
         self._announce("tools")
         return function
 
@@ -276,7 +286,7 @@ class Bridge:
         """
 
         def register(function: _Function) -> _Function:
-            self.functions.add_prompt(function, dict(about))
+            self._registers().add_prompt(function, dict(about))
             self._announce("prompts")
             return function
 
@@ -297,7 +307,7 @@ class Bridge:
         """
 
         def register(function: _Function) -> _Function:
-            self.functions.add_resource(function, uri, dict(about))
+            self._registers().add_resource(function, uri, dict(about))
             self._announce("resources")
             return function
 
@@ -316,7 +326,7 @@ class Bridge:
         """
 
         def register(function: _Function) -> _Function:
-            return self.functions.add_completion(function, reference, argument)
+            return self._registers().add_completion(function, reference, argument)
 
         return register
 
@@ -459,10 +469,12 @@ class Application:
                     await self.sessions.start()
                     await self.publisher.start()
                     await self.upstream.start(self._surroundings())
+                    self._parts = await self._build()
                 except BaseException:
-                    await self.node.stop()
+                    with anyio.CancelScope(shield=True):
+                        await self.upstream.aclose()
+                        await self.node.stop()
                     raise
-                self._parts = await self._build()
                 self._endpoints = Endpoints(self._parts, self._path)
 
     async def stop(self) -> None:

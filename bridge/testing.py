@@ -1,4 +1,4 @@
-"""For tests of tools that ask: an in-process client of any revision, and the checks for stores of one's own.
+"""For tests of tools that ask: an in-process client of any revision, and checks for stores and upstreams of one's own.
 
     async with connect(bridge, revision="2025-06-18") as mcp:
         mcp.on_elicitation(lambda request: accept({"confirm": True}))
@@ -24,6 +24,7 @@ from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VE
 from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import MODERN, REVISIONS, Era
 from bridge.stores.check import check_store
+from bridge.upstreams.check import check_upstream
 from bridge.upstreams.results import CODE_KEY
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "accept",
     "cancel",
     "check_store",
+    "check_upstream",
     "connect",
     "decline",
 ]
@@ -376,11 +378,21 @@ class Client:
         self._http = http
         self._extra_headers = dict(headers)
         self._handler: Handler = lambda asked: decline()
+        self._requests: dict[str, Callable[[Json], Json | Awaitable[Json]]] = {}
         self._next_id = 0
 
     def on_elicitation(self, handler: Handler) -> None:
         """Set who answers questions; without a handler every question is declined."""
         self._handler = handler
+
+    def on_request(self, method: str, handler: Callable[[Json], Json | Awaitable[Json]]) -> None:
+        """Set who answers what the client itself is asked: `sampling/createMessage` or `roots/list`.
+
+        Args:
+            method: the request's method.
+            handler: from its params to its result.
+        """
+        self._requests[method] = handler
 
     async def request(self, method: str, params: Json) -> Json:
         """Send a request and return its result.
@@ -404,7 +416,7 @@ class Client:
         result = await self.request(method, params)
         for _ in range(_MAX_QUESTIONS):
             if result.get("resultType") == "input_required":
-                responses = {key: await self._answer(asked["params"]) for key, asked in result["inputRequests"].items()}
+                responses = {key: await self._respond(asked) for key, asked in result["inputRequests"].items()}
                 again = {**params, "inputResponses": responses, "requestState": result["requestState"]}
                 result = await self.request(method, again)
             elif PENDING in result.get("_meta", {}):
@@ -416,6 +428,13 @@ class Client:
             else:
                 return result
         raise AssertionError(f"{params} asked more than {_MAX_QUESTIONS} questions")
+
+    async def _respond(self, request: Json) -> Json:
+        """Answer a request of the server's; `KeyError` where nobody does."""
+        if request["method"] == "elicitation/create":
+            return await self._answer(request["params"])
+        answer = self._requests[request["method"]](request.get("params", {}))
+        return await answer if inspect.isawaitable(answer) else answer
 
     async def _answer(self, params: Json) -> Json:
         asked = Asked(params["message"], params.get("requestedSchema", {}), params.get("url"), params)
@@ -483,8 +502,8 @@ class Client:
 
     async def _serve(self, request: Json) -> None:
         """Answer a request of the server's."""
-        if request["method"] == "elicitation/create":
-            answer: Json = {"result": await self._answer(request["params"])}
+        if request["method"] == "elicitation/create" or request["method"] in self._requests:
+            answer: Json = {"result": await self._respond(request)}
         else:
             answer = {"error": {"code": -32601, "message": f"Method not found: {request['method']}"}}
         message = {"jsonrpc": "2.0", "id": request["id"], **answer}

@@ -29,7 +29,7 @@ class RedisServer:
     """A server that can be killed and started again on the same port; it forgets everything then."""
 
     def __init__(self, binary: str | None = None) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._binary = binary or redis_binary()
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,7 +73,7 @@ def redis_server() -> Iterator[str]:
         server.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,10 +1,13 @@
 """The command, as a user runs it."""
 
+import json
+import os
 import re
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
@@ -82,3 +85,74 @@ def wait_for(request: Request) -> bytes:
 
 def test_the_demo_takes_the_options_of_a_bridge() -> None:
     assert make(allowed_hosts=("desk.example",)).options.allowed_hosts == ("desk.example",)
+
+
+def bridge(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bridge", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, cwd=folder, env={**os.environ, **HERE}
+    )
+
+
+HERE = {"PYTHONPATH": str(Path(__file__).parent.parent)}
+TARGETS = {
+    "no-target": ([], "Missing argument"),
+    "no-file": (["nowhere.py:mcp"], "there is no file nowhere.py"),
+    "no-module": (["nowhere:mcp"], "there is no module nowhere"),
+    "no-attribute": (["target.py:nothing"], "target.py has no attribute 'nothing'; it has served"),
+    "no-server": (["target.py:number"], "builtins.int is no server that can be wrapped"),
+    "broken": (["broken.py:x"], "broken.py cannot be imported: ZeroDivisionError: division by zero"),
+    "no-form": (["target.py"], "give file.py:attribute, module:attribute, a URL, or -- and a command"),
+    "two": (["target.py:served", "more"], "a command stands after --"),
+    "no-scheme": (["ftp://example.com"], "is no URL of an MCP server"),
+    "refused": (["http://127.0.0.1:9/mcp"], "http://127.0.0.1:9/mcp"),
+    "no-command": (["--", "no-such-command"], "no-such-command"),
+    "exits": (["--", sys.executable, "-c", "raise SystemExit(3)"], "exited with 3"),
+    "no-mcp": (["--", sys.executable, "-c", "print('hello'); input()"], sys.executable.rpartition("/")[2]),
+    "header": (["http://127.0.0.1:9/mcp", "--header", "nonsense"], "--header wants 'Name: value'"),
+    "set-up": (["target.py:served", "--resume", "rerun"], "--resume cannot be"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), TARGETS.values(), ids=TARGETS.keys())
+@pytest.mark.parametrize("command", ["serve", "stdio"])
+@behaviour("UPS-2")
+def test_what_cannot_be_wrapped_is_said_in_one_line(
+    tmp_path: Path, command: str, arguments: list[str], said: str
+) -> None:
+    (tmp_path / "target.py").write_text("from bridge import Bridge\nserved = Bridge('b')\nnumber = 3\n")
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    ran = bridge(command, *arguments, folder=tmp_path)
+    assert ran.returncode == (2 if said == "Missing argument" else 1)
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""
+    last = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
+    assert len(last) == (0 if ran.returncode == 2 else 1)
+
+
+@behaviour("UPS-2", "TRN-7")
+def test_stdio_serves_what_a_command_serves(tmp_path: Path) -> None:
+    server = str(Path(__file__).parent / "upstreams" / "plain_server.py")
+    command = [sys.executable, "-m", "bridge", "stdio", "--", sys.executable, server, str(tmp_path / "journal")]
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    said = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {}}},
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        try:
+            for message in said:
+                running.stdin.write(json.dumps(message) + "\n")
+            replies = [json.loads(running.stdout.readline()) for _ in range(2)]
+            running.stdin.close()
+            assert running.wait(20) == 0
+        finally:
+            running.kill()
+    assert replies[0]["result"]["serverInfo"]["name"] == "plain"
+    assert replies[1]["result"]["content"][0]["text"] == "echo"

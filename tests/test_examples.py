@@ -53,6 +53,31 @@ async def test_step_charges_once(serve: Serve, client: dict[str, Any]) -> None:
     assert example.cancelled == [1]
 
 
+@pytest.mark.parametrize("client", CLIENTS, ids=str)
+@pytest.mark.behaviour("UPS-1")
+async def test_a_server_of_the_sdk_acts_once_and_only_on_a_yes(serve: Serve, client: dict[str, Any]) -> None:
+    example = load(ROOT / "examples" / "wrap_sdk_server.py")
+    async with connect(await serve(example.bridge), **client) as mcp:
+        assert (await mcp.tools.call("close_ticket", {"ticket": "T-1"})).text() == "T-1 stays open."
+        mcp.on_elicitation(lambda asked: accept({"confirm": True}))
+        assert (await mcp.tools.call("close_ticket", {"ticket": "T-2"})).text() == "T-2 is closed."
+    assert example.log == ["looked at T-1", "looked at T-2", "closed T-2"]
+
+
+async def test_the_mixed_fleet_is_asked_each_in_its_own_way() -> None:
+    example, said = load(ROOT / "examples" / "mixed_fleet.py"), list[str]()
+    await example.main(said.append)
+    assert [line for line in said if "gets" in line] == [
+        "  and gets: T-1 is closed (form).",
+        "  and gets: T-1 is closed (form).",
+        "  and gets: T-1 is closed (chat).",
+    ]
+    assert [line for line in said if "sees" in line and "sendElicitationResult" in line] == [
+        "a client of 2025-03-26 that can only chat sees close_ticket, sendElicitationResult"
+    ]
+    assert example.closed == ["T-1"] * 3
+
+
 ROUTES: dict[str, dict[str, Any]] = {
     "modern": {"capabilities": {"elicitation": {"form": {}, "url": {}}}},
     "push-2025-11-25": {"revision": "2025-11-25", "capabilities": {"elicitation": {"form": {}, "url": {}}}},

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
 from bridge.asking.question import ACTIONS, Question, Reply
+from bridge.asking.quick import quick_type
 from bridge.protocol.messages import Json, canonical
 
 __all__ = ["InvalidReply", "check_reply", "is_web_url", "lenient_content", "lenient_object"]
@@ -104,18 +105,35 @@ def _checked(schema: Json, content: Json, source: Literal["form", "chat", "page"
         if "default" in field and name not in content and name not in schema.get("required", ())
     }
     filled = {**content, **missing} if missing else content
-    validator = _validator(canonical(schema))
-    if validator.is_valid(filled):
+    check = _check(canonical(schema))
+    if check.takes(filled):
         exact = {name: _exact(fields.get(name), value) for name, value in filled.items()}
         if _is_in_range(exact):
             return Reply("accept", exact, source)
         return InvalidReply(("content: a number is out of range",))
-    return InvalidReply(tuple(sorted({_reason(error) for error in validator.iter_errors(filled)})))
+    return InvalidReply(tuple(sorted({_reason(error) for error in check.validator.iter_errors(filled)})))
+
+
+class _Check(msgspec.Struct, frozen=True):
+    """What content is checked with. The validator decides; what `quick` takes is valid."""
+
+    validator: Draft202012Validator
+    quick: type[msgspec.Struct] | None
+
+    def takes(self, content: Json) -> bool:
+        if self.quick is not None:
+            try:
+                msgspec.convert(content, self.quick)
+                return True
+            except msgspec.ValidationError:
+                pass
+        return bool(self.validator.is_valid(content))
 
 
 @lru_cache(maxsize=_MAX_SCHEMAS)
-def _validator(schema: bytes) -> Draft202012Validator:
-    return Draft202012Validator(msgspec.json.decode(schema), format_checker=_formats)
+def _check(schema: bytes) -> _Check:
+    decoded = msgspec.json.decode(schema)
+    return _Check(Draft202012Validator(decoded, format_checker=_formats), quick_type(decoded))
 
 
 def _reason(error: ValidationError) -> str:

@@ -36,9 +36,7 @@ def request_params(question: Question, revision: Revision) -> Json:
     assert question.schema is not None
     relayed = question.relayed
     schema = (
-        relayed
-        if relayed is not None and _can_take(relayed, revision)
-        else requested_schema(question.schema, revision)
+        relayed if relayed is not None and _can_take(relayed, revision) else requested_schema(question.schema, revision)
     )
     params = {"message": question.shown, "requestedSchema": schema}
     return {"mode": "form", **params} if revision.rich_forms else params

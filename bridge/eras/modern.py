@@ -181,8 +181,8 @@ class ModernEra:
         if method == "resources/read" and isinstance(ending, Finished):
             # Made with answers that are no part of the cache key: not to be kept. Source: utilities/caching#cache-key.
             retried = token is not None or "inputResponses" in asker.params
-            ttl_ms = 0 if retried else int(self._options.read_ttl_seconds * 1000)
-            return Finished({**ending.result, "ttlMs": ttl_ms, "cacheScope": "private"})
+            cached = {"ttlMs": int(self._options.read_ttl_seconds * 1000), "cacheScope": "private"}
+            return Finished({**cached, **ending.result, **({"ttlMs": 0, "cacheScope": "private"} if retried else {})})
         return ending
 
     async def _retry(self, request: CallRequest, asker: _Asker, token: str) -> Ending | Released:

@@ -232,6 +232,8 @@ class Push:
             with anyio.CancelScope() as asking:
                 if current.hold is not None:
                     current.hold.on_over = asking.cancel
+                    if current.hold.is_over:
+                        asking.cancel()
                 entry = await self._entry(current, session, question_id, inbox)
             if asking.cancelled_caught:
                 await self._withdraw(current, question_id, "nobody waits for the answer any more")

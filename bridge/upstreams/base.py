@@ -67,6 +67,11 @@ class Hold(Protocol):
     on_over: Callable[[], None] | None
     """Told when nobody's answer is wanted any more: the call has ended, or has withdrawn its question."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody's answer is wanted any more."""
+        ...
+
     def keep(self, until: float) -> None:
         """Stay suspended after the request that asked has ended, until then (seconds since the epoch)."""
         ...

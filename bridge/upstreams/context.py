@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
-from typing import Any, Final, Literal, Protocol, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -16,6 +16,7 @@ from bridge.errors import QuestionError, Suspended, ToolError
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import Json
 from bridge.upstreams.base import Call
+from bridge.upstreams.endings import DISABLED
 from bridge.upstreams.steps import Steps
 
 __all__ = ["Attempt", "Context", "OnInvalid"]
@@ -25,10 +26,6 @@ Result = TypeVar("Result")
 OnInvalid = Literal["error", "reask"]
 
 _log = logging.getLogger("bridge.tools")
-
-DISABLED: Final = (
-    "Elicitation is disabled in server configuration. To enable it, make the server with Bridge(..., elicitation=True)."
-)
 
 _asked_before: ContextVar[str] = ContextVar("bridge_asked_before", default=ROOT)
 """The path of the last question of the task that runs. A task starts with that of the task that started it."""

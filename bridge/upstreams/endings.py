@@ -6,7 +6,11 @@ from bridge.protocol.messages import INTERNAL_ERROR, INVALID_PARAMS
 from bridge.upstreams.base import CallRequest, Failed, Finished
 from bridge.upstreams.results import error_result
 
-__all__ = ["failed"]
+__all__ = ["DISABLED", "failed"]
+
+DISABLED: Final = (
+    "Elicitation is disabled in server configuration. To enable it, make the server with Bridge(..., elicitation=True)."
+)
 
 _INVALID: Final = "INVALID_INPUT"
 

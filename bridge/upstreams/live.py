@@ -4,6 +4,7 @@ Who made the request drives it (`advance`): hands on what the server says meanwh
 it asks. Suspended it has no driver; the next round, or the fallback tool, brings one. It knows no route.
 """
 
+import asyncio
 import logging
 import math
 from collections import deque
@@ -16,9 +17,9 @@ import msgspec
 from bridge.asking.journal import ROOT, Replay
 from bridge.asking.question import MAX_REASKS, Question, Reply
 from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
-from bridge.protocol.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Json
+from bridge.protocol.messages import INTERNAL_ERROR, Json
 from bridge.upstreams.base import Call, Failed, Finished, Outcome, Stopped
-from bridge.upstreams.endings import failed
+from bridge.upstreams.endings import DISABLED, failed
 from bridge.upstreams.holds import Holds
 from bridge.upstreams.reach import Reached
 from bridge.upstreams.relaying import Relayed, relay
@@ -56,6 +57,7 @@ class Live:
         holds: where it is found while it is suspended.
         hold: whether it stays suspended at a question; else it is given up there, and run again with the answer.
         seconds: how long it may take, the time not counted while a person is asked.
+        scope: what its task runs in.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Live:
         *,
         hold: bool,
         seconds: float,
+        scope: anyio.CancelScope,
     ) -> None:
         self._call = call
         self._server = server
@@ -83,12 +86,15 @@ class Live:
         self._open: dict[str, _Open] = {}
         self._reports: deque[Report] = deque(maxlen=_MAX_REPORTS)
         self._outcome: Finished | Failed | None = None
-        self._stirred: anyio.Event | None = None
-        self._scope = anyio.CancelScope()
+        self._stirred: asyncio.Event | None = None
+        self._scope = scope
+        self._now = asyncio.get_running_loop().time
         self._deadline = math.inf
         self._remaining = seconds
         self._is_late = False
-        self._over = anyio.Event()
+        self._refused: Finished | Failed | None = None
+        self._is_over = False
+        self._over: anyio.Event | None = None
         self.on_over: Callable[[], None] | None = None
         """See `Hold`."""
 
@@ -98,15 +104,17 @@ class Live:
         """Make the request and see it to its end: the body of its task."""
         try:
             with self._scope:
-                self._deadline = anyio.current_time() + self._seconds
+                self._deadline = self._now() + self._seconds
                 self._outcome = await self._requested()
             if self._outcome is None:
-                self._outcome = self._timed_out() if self._is_late else self._given_up()
+                self._outcome = self._refused or (self._timed_out() if self._is_late else self._given_up())
         except Exception as error:
             _log.exception("a call of %s at %s failed", self._call.request.target, self._server)
             self._outcome = Failed(INTERNAL_ERROR, f"{type(error).__name__}; its details are in the server's log")
         finally:
-            self._over.set()
+            self._is_over = True
+            if self._over is not None:
+                self._over.set()
             self._stir()
             if self.on_over is not None:
                 self.on_over()
@@ -191,7 +199,9 @@ class Live:
         """See `Talk`."""
         rules = self._call.rules
         if not rules.elicitation and method == "elicitation/create":
-            return Failed(METHOD_NOT_FOUND, "Elicitation is disabled in server configuration")
+            self._refused = failed(self._call.request, DISABLED, "ELICITATION_DISABLED")
+            self.give_up()
+            await anyio.sleep_forever()
         reask = MAX_REASKS if rules.on_invalid == "reask" else 0
         relayed = relay(method, params, link=self.link_name, reask=reask, not_secret=rules.not_secret)
         if isinstance(relayed, Failed):
@@ -225,11 +235,11 @@ class Live:
 
     def _pause(self) -> None:
         if self._deadline != math.inf:
-            self._remaining, self._deadline = self._deadline - anyio.current_time(), math.inf
+            self._remaining, self._deadline = self._deadline - self._now(), math.inf
 
     def _unpause(self) -> None:
         if not self._open:
-            self._deadline = anyio.current_time() + self._remaining
+            self._deadline = self._now() + self._remaining
 
     def _report(self, kind: str, *values: Any) -> None:
         if len(self._reports) == _MAX_REPORTS:
@@ -259,7 +269,7 @@ class Live:
                 return self._outcome
             if self._open:
                 return await self._stopped()
-            self._stirred = anyio.Event()
+            self._stirred = asyncio.Event()
             await self._stirred.wait()
 
     def _hand_in(self, replies: Mapping[str, Reply]) -> None:
@@ -292,6 +302,11 @@ class Live:
 
     # -- what the loop does with a suspended call: see `Hold` ------------------------------------------------------
 
+    @property
+    def is_over(self) -> bool:
+        """See `Hold`."""
+        return self._is_over or not self._open
+
     def keep(self, until: float) -> None:
         """See `Hold`."""
         self.on_over = None
@@ -302,5 +317,8 @@ class Live:
         self._holds.forget(self._call.id, self)
         self.on_over = None
         self._scope.cancel()
+        if self._is_over:
+            return
+        self._over = self._over or anyio.Event()
         with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
             await self._over.wait()

@@ -4,6 +4,7 @@ Links are made when they are first needed, closed with their session or when not
 made anew where they have broken. This module knows no call.
 """
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
@@ -86,7 +87,7 @@ class Links:
     """Finds the link for a caller.
 
     Args:
-        server: what is wrapped.
+        server: what is wrapped; it is started.
         news: makes what takes the news of one link, from the link's name and its caller's session id (empty where
             several share it).
         limits: how many, how long.
@@ -107,6 +108,8 @@ class Links:
         processes: int = 1,
     ) -> None:
         self._server = server
+        self._sharing = server.sharing
+        self._now = asyncio.get_running_loop().time
         self._news = news
         self._limits = limits
         self._declare = declare
@@ -125,7 +128,7 @@ class Links:
         if reached is None:
             await self._make_room()
             reached = self._links.setdefault(key, Reached(key))
-        reached.used_at = anyio.current_time()
+        reached.used_at = self._now()
         self._links.move_to_end(key)
         if reached.made is None or not reached.made.is_open:
             await self._make(reached, caller)
@@ -137,7 +140,7 @@ class Links:
                 if reached.made.is_open:
                     return
                 await reached.made.aclose()
-            is_own = self._server.sharing == "own" and bool(caller.id)
+            is_own = self._sharing == "own" and bool(caller.id)
             hello = Hello(
                 capabilities=self._capabilities(caller), info=(caller.profile.info or INFO) if is_own else INFO
             )
@@ -147,7 +150,7 @@ class Links:
     def _capabilities(self, caller: Caller) -> Json:
         """What is declared to the server on behalf of a caller."""
         declared: Json = {"elicitation": _ELICITATION} if self._elicitation else {}
-        if self._server.sharing == "all":
+        if self._sharing == "all":
             return declared
         capabilities = caller.profile.capabilities
         if self._declare == "caller":
@@ -157,18 +160,21 @@ class Links:
     def _key(self, caller: Caller) -> Key:
         """What callers have in common that share a link; of several such links, the one with the fewest users."""
         key: Key
-        if self._server.sharing == "own" and caller.id:
+        if self._sharing == "own" and caller.id:
             return ("session", caller.id)
-        said = digest(self._capabilities(caller))
-        key = (
-            ("principal", caller.profile.principal.name, said)
-            if self._server.sharing == "own"
-            else (self._server.sharing, said)
-        )
+        said = self._declared(caller)
+        key = ("principal", caller.profile.principal.name, said) if self._sharing == "own" else (self._sharing, said)
         if self._processes == 1:
             return key
         keys = [(*key, number) for number in range(self._processes)]
         return min(keys, key=lambda one: self._links[one].users if one in self._links else 0)
+
+    def _declared(self, caller: Caller) -> str:
+        """A short text for what is declared on behalf of a caller; the same for nearly all."""
+        capabilities = caller.profile.capabilities
+        if self._declare == "all" and "sampling" not in capabilities and "roots" not in capabilities:
+            return ""
+        return digest(self._capabilities(caller))
 
     async def _make_room(self) -> None:
         while len(self._links) >= self._limits.in_all:

@@ -1,14 +1,13 @@
-"""A session with a legacy server, over whatever carries its messages: ids, `initialize`, requests under way, questions.
+"""A session with a legacy server, over whatever carries its messages: ids, `initialize`, requests under way.
 
-A question of the server is handed to the call that it belongs to, and never to another: by the stream that carried
-it, or by whose turn it is (`turns.py`); what cannot be told is refused. Source: basic/lifecycle of 2025-11-25.
+What the server asks meanwhile is the matter of `inquiries.py`. Source: basic/lifecycle of 2025-11-25.
 """
 
 import itertools
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import anyio
 from msgspec import UNSET
@@ -16,22 +15,19 @@ from msgspec import UNSET
 from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
 from bridge.protocol.messages import (
     INTERNAL_ERROR,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
     Json,
     Message,
     Notification,
     Request,
     RequestId,
     Response,
-    error_message,
     notification,
     request_message,
-    result_message,
 )
 from bridge.protocol.revisions import LATEST_LEGACY, LEGACY
 from bridge.upstreams.base import Failed, Finished
-from bridge.upstreams.links import ASKS, Facts, Hello, News, Talk
+from bridge.upstreams.inquiries import Inquiries, Outstanding, Spawn
+from bridge.upstreams.links import Facts, Hello, News, Talk
 from bridge.upstreams.turns import TooManyQueued, Turns
 from bridge.upstreams.wires import Wire
 
@@ -44,31 +40,6 @@ _INITIALIZE_SECONDS: Final = 30.0
 _CLEANUP_SECONDS: Final = 5.0
 _FENCE_SECONDS: Final = 15.0
 _log = logging.getLogger("bridge.upstream")
-
-Spawn = Callable[..., None]
-
-
-class _UnderWay:
-    """One request of ours that has no reply yet."""
-
-    __slots__ = ("arrived", "asking", "identity", "on_reply", "reply", "talk")
-
-    def __init__(self, identity: int, talk: Talk | None, on_reply: Callable[[], None] | None) -> None:
-        self.identity = identity
-        self.talk = talk
-        self.on_reply = on_reply
-        self.reply: Finished | Failed | RemoteError | None = None
-        self.arrived: anyio.Event | None = None
-        self.asking: dict[RequestId, anyio.CancelScope] = {}
-        """What the server asks for it, and is not answered yet."""
-
-    def end(self, reply: Finished | Failed | RemoteError) -> None:
-        if self.reply is None:
-            self.reply = reply
-            if self.on_reply is not None:
-                self.on_reply()
-        if self.arrived is not None:
-            self.arrived.set()
 
 
 class LegacyLink:
@@ -86,8 +57,19 @@ class LegacyLink:
         self._news = news
         self._spawn = spawn
         self._ids = itertools.count(1)
-        self._under_way: dict[RequestId, _UnderWay] = {}
+        self._under_way: dict[RequestId, Outstanding] = {}
         self._turns = Turns(several=several or wire.names_requests)
+        self._given_up: dict[int, bool] = {}
+        """The calls that were cancelled and may still ask, and whether the server has been told."""
+        self._inquiries = Inquiries(
+            self._turns,
+            self._under_way,
+            self._given_up,
+            names_requests=wire.names_requests,
+            spawn=spawn,
+            say=self._say,
+            ping=self._ping,
+        )
         self._facts: Facts | None = None
         self._why_closed: str | None = None
 
@@ -170,7 +152,8 @@ class LegacyLink:
             if isinstance(error, RemoteError) or self._why_closed is not None:
                 self._turns.leave(identity)
             else:
-                self._doubt(identity)
+                self._given_up.setdefault(identity, self._turns.has(identity))
+                self._spawn(self._fence, identity)
             raise
         self._turns.leave(identity)
         return reply
@@ -183,7 +166,7 @@ class LegacyLink:
         talk: Talk | None,
         on_reply: Callable[[], None] | None = None,
     ) -> Finished | Failed:
-        under_way = self._under_way[identity] = _UnderWay(identity, talk, on_reply)
+        under_way = self._under_way[identity] = Outstanding(identity, talk, on_reply)
         if talk is not None and talk.wants_progress:
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": identity}}
         try:
@@ -197,7 +180,10 @@ class LegacyLink:
             if under_way.reply is None:
                 raise
         except BaseException:
-            await self._cancel(identity, under_way, method)
+            for scope in under_way.asking.values():
+                scope.cancel()
+            if method not in _TAKE_TURNS or self._turns.has(identity):
+                await self._cancel(identity, method)
             raise
         finally:
             del self._under_way[identity]
@@ -209,33 +195,38 @@ class LegacyLink:
             raise reply
         return reply
 
-    async def _cancel(self, identity: int, under_way: _UnderWay, method: str) -> None:
-        """Tell the server that nobody waits any more, before anything else that could reach it."""
-        for scope in under_way.asking.values():
-            scope.cancel()
+    async def _cancel(self, identity: int, method: str = "") -> None:
+        """Tell the server that nobody waits any more."""
         if method != "initialize":
             with anyio.CancelScope(shield=True):
                 await self.notify("notifications/cancelled", {"requestId": identity, "reason": "nobody waits for it"})
 
-    def _doubt(self, identity: int) -> None:
-        """A call was cancelled: what the server asks before it has answered a ping may be that call's."""
-        self._turns.doubts += 1
-        self._spawn(self._fence, identity)
-
     async def _fence(self, identity: int) -> None:
-        def certain() -> None:
-            # At once: what comes right after the reply is not the cancelled call's.
-            self._turns.doubts -= 1
-            self._turns.leave(identity)
+        """See a call that was given up off: until the server has answered a ping, what it asks may be that call's.
 
+        No other call is active for as long. One that waited for a person is given up in its turn, too.
+        """
+        if not self._turns.has(identity):
+            await self._turns.take(identity, again=True)
         try:
+            if not self._given_up[identity]:
+                await self._cancel(identity)
+                self._given_up[identity] = True
             with anyio.move_on_after(_FENCE_SECONDS) as waited:
-                await self._requested(next(self._ids), "ping", {}, None, certain)
+                # The turn is over at once with the reply: what comes right after it is not the cancelled call's.
+                await self._requested(next(self._ids), "ping", {}, None, lambda: self._turns.leave(identity))
             if waited.cancelled_caught:
                 _log.warning("a server did not answer a ping after a call was cancelled; its session is closed")
                 await self.aclose()
         except RemoteError as error:
             _log.info("a session ended while a call was cancelled: %s", error)
+        finally:
+            del self._given_up[identity]
+            self._turns.leave(identity)
+
+    async def _ping(self) -> None:
+        with suppress(RemoteError):
+            await self.request("ping", {})
 
     async def notify(self, method: str, params: Json) -> None:
         """See `Link`."""
@@ -253,9 +244,14 @@ class LegacyLink:
     async def aclose(self) -> None:
         """See `Link`."""
         if self._why_closed is None:
-            for identity, under_way in list(self._under_way.items()):
+            for under_way in list(self._under_way.values()):
+                for scope in under_way.asking.values():
+                    scope.cancel()
                 if under_way.talk is not None:
-                    await self._cancel(int(identity), under_way, "")
+                    await self._cancel(under_way.identity)
+            for identity, is_told in list(self._given_up.items()):
+                if not is_told:
+                    await self._cancel(identity)
             self._closed("the bridge has closed the session")
         with anyio.CancelScope(shield=True):
             await self._wire.aclose()
@@ -276,71 +272,24 @@ class LegacyLink:
             if under_way is not None:
                 under_way.end(_reply(message))
         elif isinstance(message, Request):
-            await self._requested_by_server(message, related)
+            await self._inquiries.requested(message, related)
         elif isinstance(message, Notification):
             await self._notified(message, related)
         else:
             _log.warning("a server sent what is no JSON-RPC message: %s", message.reason)
-
-    async def _requested_by_server(self, request: Request, related: RequestId | None) -> None:
-        if request.method == "ping":
-            self._spawn(self._say, result_message(request.id, {}))
-        elif request.method in ASKS:
-            under_way = self._whose(related)
-            if under_way is None or under_way.talk is None:
-                reason = "The client can be asked only by a call under way, and which call asks cannot be told"
-                _log.warning("a server's %s was refused: %s", request.method, reason)
-                self._spawn(self._say, error_message(request.id, INVALID_REQUEST, reason))
-            else:
-                scope = under_way.asking[request.id] = anyio.CancelScope()
-                self._spawn(self._asked, request, under_way, scope)
-        else:
-            text = f"Method not found: {request.method}"
-            self._spawn(self._say, error_message(request.id, METHOD_NOT_FOUND, text))
-
-    def _whose(self, related: RequestId | None) -> _UnderWay | None:
-        """The request of ours that something of the server's belongs to; None where that cannot be told."""
-        identity = self._turns.only if related is None else related
-        if identity is not None:
-            return self._under_way.get(identity)
-        callers = [under_way for under_way in self._under_way.values() if under_way.talk is not None]
-        return callers[0] if len(callers) == 1 and not self._turns.doubts else None
-
-    async def _asked(self, request: Request, under_way: _UnderWay, scope: anyio.CancelScope) -> None:
-        """Have a question answered; its call gives up its turn meanwhile."""
-        assert under_way.talk is not None
-        with scope:
-            if self._turns.has(under_way.identity) and not self._wire.names_requests:
-                # What else its tasks ask at the same time comes before the answer to this.
-                with suppress(RemoteError):
-                    await self.request("ping", {})
-            self._turns.leave(under_way.identity)
-            answer = await under_way.talk.ask(request.method, request.params)
-            await self._go_on(under_way)
-            del under_way.asking[request.id]
-            await self._say(_answer(request.id, answer))
-            return
-        under_way.asking.pop(request.id, None)
-
-    async def _go_on(self, under_way: _UnderWay) -> None:
-        """Take the turn of a call again that waited for a person."""
-        if not self._turns.has(under_way.identity):
-            await self._turns.take(under_way.identity, again=True)
-        if under_way.identity not in self._under_way:
-            self._turns.leave(under_way.identity)
 
     async def _notified(self, message: Notification, related: RequestId | None) -> None:
         params = message.params
         if message.method == "notifications/progress":
             await self._progress(params)
         elif message.method == "notifications/message":
-            under_way = self._whose(related)
+            under_way = self._inquiries.whose(related)
             if under_way is None or under_way.talk is None:
                 await self._news(message.method, params)
             else:
                 await under_way.talk.log(str(params.get("level")), params.get("data"), params.get("logger"))
         elif message.method == "notifications/cancelled":
-            self._withdraw(params.get("requestId"))
+            self._inquiries.withdraw(params.get("requestId"))
         else:
             await self._news(message.method, params)
 
@@ -350,23 +299,6 @@ class LegacyLink:
         if under_way is not None and under_way.talk is not None and isinstance(progress, int | float):
             await under_way.talk.progress(progress, params.get("total"), params.get("message"))
 
-    def _withdraw(self, identity: Any) -> None:
-        """The server does not want its question answered any more."""
-        for under_way in self._under_way.values():
-            scope = under_way.asking.get(identity) if isinstance(identity, int | str) else None
-            if scope is not None:
-                scope.cancel()
-                if not self._turns.has(under_way.identity):
-                    self._turns.doubts += 1
-                    self._spawn(self._back, under_way)
-
-    async def _back(self, under_way: _UnderWay) -> None:
-        """A call goes on without an answer: until it has its turn again, it could be the one that asks."""
-        try:
-            await self._go_on(under_way)
-        finally:
-            self._turns.doubts -= 1
-
 
 def _reply(message: Response) -> Finished | Failed:
     if message.error is UNSET:
@@ -375,9 +307,3 @@ def _reply(message: Response) -> Finished | Failed:
     error = message.error
     code = error.get("code")
     return Failed(code if type(code) is int else INTERNAL_ERROR, str(error.get("message", "")), error.get("data"))
-
-
-def _answer(identity: RequestId, answer: Finished | Failed) -> Json:
-    if isinstance(answer, Failed):
-        return error_message(identity, answer.code, answer.message, answer.data)
-    return result_message(identity, answer.result)

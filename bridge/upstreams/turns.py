@@ -1,9 +1,9 @@
 """Whose question is it? On a transport that does not say, one call at a time is active in a session.
 
 A call takes its turn before it is sent. While it waits for a person it has no turn, and takes one again before its
-answer is forwarded. So whatever the server asks comes from the one call that is active. Of a call that was cancelled
-nothing is known until the server has answered a ping that was sent after it: for as long there is *doubt*, and every
-question is refused. This module knows no message.
+answer is forwarded, and before it is cancelled. So whatever the server asks comes from the one call that is active.
+Where a call goes on without a turn, since its server has withdrawn a question, there is *doubt*: every question is
+refused until that call has its turn again. This module knows no message.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ class Turns:
         self._active: set[int] = set()
         self._queue: deque[tuple[int, anyio.Event]] = deque()
         self.doubts = 0
-        """How many calls were cancelled and may still ask."""
+        """How many calls go on at the server without having their turn."""
 
     @property
     def only(self) -> int | None:

@@ -1,8 +1,10 @@
 """A server that somebody else wrote, as an upstream: its lists, its calls, its news. It knows no transport of it."""
 
 import logging
+from collections.abc import Callable
 from typing import Final, Literal
 
+import anyio
 import msgspec
 
 from bridge.errors import RemoteError, UpstreamUnreachable
@@ -135,7 +137,10 @@ class Wrapped:
     async def start(self, around: Surroundings) -> None:
         """See `Upstream`: what the server says of itself, and its tools, are asked for now."""
         self._around = around
+        # Without looking up for each call which event loop there is.
+        self._new_scope: Callable[[], anyio.CancelScope] = type(anyio.CancelScope())
         self._holds: Holds[Live] = Holds(around.node_id, self._rules.max_holds)
+        await self._server.start(around.spawn)
         self._links = Links(
             self._server,
             self._news,
@@ -144,14 +149,14 @@ class Wrapped:
             elicitation=self._elicitation,
             processes=self._processes,
         )
-        await self._server.start(around.spawn)
         nobody = _Nobody()
         try:
             self._facts = (await self._links.get(nobody)).link.facts
             listed = await self.list("tools", nobody)
         except RemoteError as error:
+            await self._links.aclose()
             await self._server.aclose()
-            raise UpstreamUnreachable(str(error)) from None
+            raise UpstreamUnreachable(f"{self._server.name}: {error}") from None
         if isinstance(listed, Failed):
             _log.warning("%s does not list its tools: %s", self._server.name, listed.message)
         await self._links.end_session(nobody.id)
@@ -239,6 +244,7 @@ class Wrapped:
             self._holds,
             hold=resume == "hold",
             seconds=self._rules.call_seconds,
+            scope=self._new_scope(),
         )
         self._under_way.start(live)
         return live

@@ -19,12 +19,12 @@ _EXPECTED_COMPLAINT = "No --key-file:"
 @contextmanager
 def demo_server() -> Iterator[int]:
     """Serve a new help desk; yield its port. At the end it has to leave when told to, and without a complaint."""
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "bridge", "demo", "--port", str(port), "--log-level", "warning"]
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as complained:
         process = subprocess.Popen(command, cwd=_REPOSITORY, stdout=said, stderr=complained, text=True)
         try:
-            _await_accepting(process, port)
+            await_accepting(process, port)
             yield port
             process.send_signal(signal.SIGTERM)
             # uvicorn shuts down and then raises the signal again, as a shell expects of it.
@@ -39,7 +39,7 @@ def demo_server() -> Iterator[int]:
         assert complaints == [], "".join(complaints)
 
 
-def _await_accepting(process: "subprocess.Popen[str]", port: int) -> None:
+def await_accepting(process: "subprocess.Popen[str]", port: int) -> None:
     gives_up_at = time.monotonic() + _START_SECONDS
     while time.monotonic() < gives_up_at:
         assert process.poll() is None, "the server ended at once"
@@ -52,7 +52,7 @@ def _await_accepting(process: "subprocess.Popen[str]", port: int) -> None:
     raise AssertionError(f"the server did not accept within {_START_SECONDS} s")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

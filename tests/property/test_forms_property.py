@@ -3,6 +3,7 @@
 from datetime import UTC
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from bridge.asking.checking import InvalidReply, check_reply
 from bridge.asking.dialects import read_shown, request_params
 from bridge.asking.form import form_of
 from bridge.asking.question import Question, Reply
+from bridge.asking.quick import quick_type
 from bridge.protocol.revisions import REVISIONS, Revision
 from tests.wiretap import Tap
 
@@ -324,6 +326,53 @@ def test_content_that_the_form_does_not_allow_is_never_an_answer(
     }
     assert Draft202012Validator(schema).is_valid({**defaults, **known})
     form.read(reply.content)
+
+
+@behaviour("ANS-1")
+@given(data=st.data(), drawn=FIELDS)
+def test_what_is_taken_at_a_glance_is_valid(data: st.DataObject, drawn: dict[str, Field]) -> None:
+    question, _ = asked(drawn)
+    assert question.schema is not None
+    quick = quick_type(question.schema)
+    assume(quick is not None)
+    assert quick is not None
+    content = data.draw(st.just(filled(drawn, question.schema)) | spoilt(drawn, question.schema))
+    try:
+        msgspec.convert(content, quick)
+    except msgspec.ValidationError:
+        return
+    assert Draft202012Validator(question.schema).is_valid(content)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"type": "boolean"},
+        {"type": "string", "title": "Name", "minLength": 1, "maxLength": 5},
+        {"type": "integer", "minimum": 1, "exclusiveMaximum": 9},
+        {"type": "number", "maximum": 3},
+        {"type": "string", "oneOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]},
+        {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2},
+    ],
+    ids=str,
+)
+def test_common_fields_are_taken_at_a_glance(field: Case) -> None:
+    assert quick_type(form_of({"type": "object", "properties": {"class": field}}).schema) is not None
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"type": "string", "pattern": "a"},
+        {"type": "string", "format": "email"},
+        {"type": "number", "multipleOf": 0.1},
+        {"type": "integer", "minimum": 0.5},
+        {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True},
+    ],
+    ids=str,
+)
+def test_what_no_type_says_is_left_to_the_validator(field: Case) -> None:
+    assert quick_type(form_of({"type": "object", "properties": {"x": field}}).schema) is None
 
 
 @behaviour("ANS-1", "ANS-6")

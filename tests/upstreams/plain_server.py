@@ -121,6 +121,13 @@ def count_up(arguments: Json, params: Json) -> Tool:
     yield {}
 
 
+def touch(arguments: Json, params: Json) -> Tool:
+    say({"method": "notifications/resources/updated", "params": {"uri": arguments["uri"]}})
+    say({"method": "notifications/tools/list_changed"})
+    return text("touched")
+    yield {}
+
+
 def die(arguments: Json, params: Json) -> Tool:
     os._exit(3)
     yield {}
@@ -128,7 +135,7 @@ def die(arguments: Json, params: Json) -> Tool:
 
 TOOLS = {
     tool.__name__: tool
-    for tool in (close, greet, sign_in, open_page, summarize, roots, needs_page, fail, echo, count_up, die)
+    for tool in (close, greet, sign_in, open_page, summarize, roots, needs_page, fail, echo, count_up, touch, die)
 }
 CAPABILITIES = {
     "tools": {"listChanged": True},
@@ -150,6 +157,8 @@ class Server:
                 self.answered(message)
             elif "id" in message:
                 self.requested(message["id"], message["method"], message.get("params", {}))
+            elif message["method"] == "notifications/roots/list_changed":
+                journal("roots changed")
             elif message["method"] == "notifications/cancelled":
                 self.cancelled(message["params"]["requestId"])
         journal("ended")
@@ -178,6 +187,8 @@ class Server:
             "resources/subscribe": {},
             "resources/unsubscribe": {},
         }
+        if method == "resources/subscribe":
+            journal(f"subscribed {params['uri']}")
         if method == "initialize":
             self.asked_by = params
             journal(f"initialize {json.dumps(params['capabilities'], sort_keys=True)}")

@@ -18,6 +18,7 @@ import pytest
 from bridge import Bridge
 from bridge.protocol.messages import encode
 from bridge.testing import accept, connect
+from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
 from tests.conftest import Serve
 from tests.upstreams.plain import Plain
@@ -51,7 +52,7 @@ async def test_nothing_is_left_of_a_thousand_calls_that_nobody_answered(plain: P
     async with connect(bridge) as mcp:
         for number in range(1000):
             first = await mcp.request("tools/call", {"name": "close", "arguments": {"what": f"T-{number}"}})
-            assert first["resultType"] == "input_required"
+            assert first["resultType"] == "input_required", first
         await plain.wrote("cancelled", 1000)
     assert len(asyncio.all_tasks()) <= tasks
     assert len(children()) <= len(processes) + 1  # ps itself
@@ -127,6 +128,8 @@ async def _served_at(process: Any) -> str:
 
 
 Handle = Callable[[dict[str, Any]], tuple[int, Any]]
+heads: list[bytes] = []
+"""The heads of the requests that `http_server` has got."""
 
 
 @asynccontextmanager
@@ -136,6 +139,7 @@ async def http_server(handle: Handle) -> AsyncIterator[str]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
+                heads.append(head)
                 fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
                 body = await reader.readexactly(int(fields.get(b"content-length", 0)))
                 status, answer = handle(json.loads(body)) if body else (405, None)
@@ -194,3 +198,17 @@ async def test_a_server_that_fails_after_it_has_acted_is_not_called_again(serve:
             assert result.error_code == "INTERRUPTED"
             assert "was not run again" in result.text()
     assert effects == ["act", "act"]
+
+
+@pytest.mark.parametrize("modern", [True, False], ids=["modern", "legacy"])
+@behaviour("UPS-14")
+async def test_a_callers_token_never_goes_to_the_server_behind(serve: Serve, modern: bool) -> None:
+    heads.clear()
+    own = ServerOptions(headers={"Authorization": "Bearer its-own"})
+    async with http_server(failing([], modern=modern)) as url:
+        app = await serve(Bridge.wrap(url, server=own))
+        for revision in ("2026-07-28", "2025-11-25"):
+            async with connect(app, revision=revision, headers={"authorization": "Bearer the-callers"}) as mcp:
+                await mcp.tools.call("act")
+    assert not any(b"the-callers" in head for head in heads)
+    assert all(b"Bearer its-own" in head for head in heads)

@@ -23,12 +23,20 @@ class Command(msgspec.Struct, frozen=True):
         args: its arguments.
         env: environment variables, besides those that this process has.
         cwd: the folder that it starts in; None: this process's.
+
+    Raises:
+        ConfigurationError: arguments that are no tuple of words.
     """
 
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     cwd: str | None = None
+
+    def __post_init__(self) -> None:
+        words: object = self.args
+        if isinstance(words, str):
+            raise ConfigurationError(f"the arguments of {self.command} are a tuple of words: ({self.args!r},)")
 
 
 class Url(msgspec.Struct, frozen=True):

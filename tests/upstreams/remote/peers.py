@@ -11,7 +11,7 @@ from pathlib import Path
 import websockets
 
 from bridge.upstreams.remote.targets import Command
-from tests.peers.demo_server import _await_accepting, _free_port
+from tests.peers.demo_server import await_accepting, free_port
 from tests.peers.environments import environment
 
 __all__ = ["command", "serving"]
@@ -33,7 +33,7 @@ def command(sdk: str) -> Command:
 @contextmanager
 def serving(sdk: str, transport: str) -> Iterator[str]:
     """The server at a URL, for the block."""
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as extra:
         # mcp 1.30 does not bring what uvicorn needs for a WebSocket.
         Path(extra, "websockets").symlink_to(Path(websockets.__file__).parent)
@@ -41,7 +41,7 @@ def serving(sdk: str, transport: str) -> Iterator[str]:
             [python(sdk), str(_SCRIPT), transport, str(port)], env={**os.environ, "PYTHONPATH": extra}
         )
         try:
-            _await_accepting(process, port)
+            await_accepting(process, port)
             yield _PATHS[transport].format(port)
         finally:
             process.kill()

@@ -1,7 +1,7 @@
 """A tiny protocol client over a wire, and what a test needs to look at what came in."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -20,10 +20,17 @@ from bridge.protocol.messages import (
 )
 from bridge.upstreams.wires import Wire
 
-__all__ = ["SECONDS", "Session", "session"]
+__all__ = ["SECONDS", "Session", "session", "until"]
 
 SECONDS = 20
 """The longest that anything here may take."""
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what nothing tells: a line in a log, the end of somebody else's process."""
+    with anyio.fail_after(SECONDS):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.01)
 
 
 class Session:

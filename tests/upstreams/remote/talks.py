@@ -1,5 +1,6 @@
 """What a request under way hears, for tests of modern links."""
 
+import asyncio
 from typing import Any
 
 from bridge.upstreams.links import Hello
@@ -35,9 +36,7 @@ class News:
     """News that take note, and can be waited for."""
 
     def __init__(self) -> None:
-        import asyncio
-
-        self.heard: "asyncio.Queue[tuple[str, dict[str, Any]]]" = asyncio.Queue()
+        self.heard: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
 
     async def __call__(self, method: str, params: dict[str, Any]) -> None:
         self.heard.put_nowait((method, params))

@@ -20,7 +20,7 @@ from bridge.upstreams.remote.modern import ModernLink
 from bridge.upstreams.remote.posting import HttpCarrier
 from tests.upstreams.remote.faulty import Answer, Exchange, FaultyServer, faulty_server
 from tests.upstreams.remote.peers import command, serving
-from tests.upstreams.remote.session import SECONDS
+from tests.upstreams.remote.session import SECONDS, until
 from tests.upstreams.remote.talks import HELLO, Heard, News
 
 behaviour = pytest.mark.behaviour
@@ -180,7 +180,7 @@ async def test_a_stale_schema_is_fetched_again_and_the_call_sent_once_more() -> 
 )
 async def test_what_the_server_refused_unread_is_unreachable(status: int, code: int, data: Any) -> None:
     async with linked(lambda exchange: refuse(exchange, status, code, data)) as (link, server):
-        with pytest.raises(UpstreamUnreachable, match="refused the headers|2027-01-01"):
+        with pytest.raises(UpstreamUnreachable, match=r"refused the headers|2027-01-01"):
             await link.request("resources/read", {"uri": "a:b"})
         assert len(server.exchanges) == 1
 
@@ -403,17 +403,12 @@ async def test_progress_of_mcp_2_comes_to_the_talk_that_wants_it(over: str, sdk_
 async def test_cancelling_over_stdio_tells_the_server(sdk_url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "bridge.upstream.stderr")
 
-    async def said(text: str) -> None:
-        with anyio.fail_after(SECONDS):
-            while text not in caplog.text:
-                await anyio.sleep(0.01)
-
     async with peer("stdio", sdk_url) as link:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(link.request, "tools/call", {"name": "wait", "arguments": {}})
-            await said("waiting")
+            await until(lambda: "waiting" in caplog.text)
             tasks.cancel_scope.cancel()
-        await said("wait was cancelled")
+        await until(lambda: "wait was cancelled" in caplog.text)
         assert link.is_open
         assert isinstance(await link.request("tools/call", {"name": "add", "arguments": {"a": 1, "b": 1}}), Finished)
 

@@ -14,7 +14,7 @@ from bridge.errors import UpstreamLost, UpstreamUnreachable
 from bridge.protocol.messages import request_message
 from bridge.upstreams.remote.stdio import StdioWire
 from bridge.upstreams.remote.targets import Command
-from tests.upstreams.remote.session import SECONDS, Session, session
+from tests.upstreams.remote.session import SECONDS, Session, session, until
 
 behaviour = pytest.mark.behaviour
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are of POSIX")
@@ -47,9 +47,7 @@ def alive(pid: int) -> bool:
 
 
 async def ended(pid: int) -> None:
-    with anyio.fail_after(SECONDS):
-        while alive(pid):
-            await anyio.sleep(0.01)
+    await until(lambda: not alive(pid))
 
 
 async def pid_of(client: Session) -> int:
@@ -81,7 +79,9 @@ async def test_environment_and_folder_are_those_given(tmp_path: Path) -> None:
     command = Command(sys.executable, ("-c", source), {"GIVEN": "yes"}, str(tmp_path))
     async with session(StdioWire(command)) as client:
         params, _ = await client.told("pid")
-    assert params["pid"] == ["yes", True, str(tmp_path.resolve())]
+    given, path, folder = params["pid"]
+    assert (given, path) == ("yes", True)
+    assert os.path.samefile(folder, tmp_path)  # noqa: ASYNC240
 
 
 async def test_messages_larger_than_any_pipe_pass_both_ways_at_once() -> None:
@@ -109,7 +109,7 @@ async def test_a_command_that_does_not_exist_is_named() -> None:
 
 
 async def test_a_folder_that_does_not_exist_is_named() -> None:
-    with pytest.raises(UpstreamUnreachable, match="'/no/such/folder'.*no such folder"):
+    with pytest.raises(UpstreamUnreachable, match=r"'/no/such/folder'.*no such folder"):
         async with session(StdioWire(Command(sys.executable, cwd="/no/such/folder"))):
             pass
 

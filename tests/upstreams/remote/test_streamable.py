@@ -1,6 +1,8 @@
 """Streamable HTTP as legacy servers speak it: replies, streams that break, sessions that end."""
 
 import asyncio
+import gzip
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -385,6 +387,33 @@ async def test_a_reply_of_65_mib_is_lost() -> None:
     async with talking_to(answer) as (client, _):
         with pytest.raises(UpstreamLost, match="64 MiB"):
             await client.request("tools/call")
+
+
+async def test_a_connection_that_the_server_closed_while_it_was_idle_is_replaced() -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.result({"ok": True})
+        if exchange.message["method"] == "last":
+            exchange.cut()
+
+    async with talking_to(answer) as (client, server):
+        await client.request("first")
+        server.gone.clear()
+        await client.request("last")
+        await server.gone.wait()
+        await asyncio.sleep(0)
+        assert await client.request("next") == {"ok": True}
+
+
+async def test_a_reply_may_be_compressed_and_a_batch() -> None:
+    replies = [PROGRESS, result_message(2, {"ok": True})]
+
+    async def answer(exchange: Exchange) -> None:
+        body = gzip.compress(json.dumps(replies).encode())
+        await exchange.answer(200, body, content_type="application/json; charset=utf-8", content_encoding="gzip")
+
+    async with talking_to(answer) as (client, _):
+        assert await client.request("tools/list") == {"ok": True}
+        assert [identity for _, identity in client.heard] == [1, 2, 2]
 
 
 async def test_a_reply_that_is_none_is_lost() -> None:

@@ -1,0 +1,127 @@
+"""How callers share a stdio server, and what it says beside calls: children, processes, sampling, roots, news."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from bridge.testing import Client, connect, decline
+from bridge.upstreams.targets import ServerOptions
+from tests.conftest import Serve
+from tests.upstreams.plain import Plain
+
+behaviour = pytest.mark.behaviour
+
+SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "short"}, "model": "m"}
+MORE = {"sampling": {}, "roots": {"listChanged": True}}
+
+
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-03-26"])
+@behaviour("ASK-18", "UPS-3", "UPS-4")
+async def test_sampling_and_roots_are_asked_of_the_client_that_declares_them(
+    plain: Plain, serve: Serve, revision: str
+) -> None:
+    async with connect(await serve(plain.bridge()), revision=revision, capabilities=MORE) as mcp:
+        mcp.on_request("sampling/createMessage", lambda params: {**SAMPLED, "stopReason": str(params["maxTokens"])})
+        mcp.on_request("roots/list", lambda params: {"roots": [{"uri": "file:///w"}]})
+        assert '"stopReason": "9"' in (await mcp.tools.call("summarize")).text()
+        assert '"uri": "file:///w"' in (await mcp.tools.call("roots")).text()
+
+
+@behaviour("UPS-4")
+async def test_what_the_caller_does_not_declare_is_refused_and_named(plain: Plain, serve: Serve) -> None:
+    async with connect(await serve(plain.bridge()), revision="2025-11-25") as mcp:
+        refused = await mcp.tools.call("summarize")
+        assert refused.error_code == "ELICITATION_NOT_SUPPORTED"
+        assert "sampling" in refused.text()
+        await plain.wrote("cancelled")
+
+
+async def _calls_at_once(clients: list[Client], tool: str) -> None:
+    async with anyio.create_task_group() as tasks:
+        for client in clients:
+            tasks.start_soon(client.tools.call, tool, {})
+
+
+@behaviour("UPS-6")
+async def test_modern_calls_of_anonymous_callers_share_one_child(plain: Plain, serve: Serve) -> None:
+    app = await serve(plain.bridge())
+    before = sum(line.startswith("initialize") for line in plain.lines)
+    async with connect(app) as one, connect(app) as other:
+        await _calls_at_once([one, other], "echo")
+    assert sum(line.startswith("initialize") for line in plain.lines) == before + 1
+
+
+@behaviour("UPS-6")
+async def test_calls_are_spread_over_as_many_children_as_are_wanted(plain: Plain, serve: Serve) -> None:
+    app = await serve(plain.bridge(server=ServerOptions(shared=True, processes=2)))
+    async with (
+        connect(app, revision="2025-11-25") as one,
+        connect(app, revision="2025-11-25") as other,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(one.tools.call, "hang", {})
+        await plain.wrote("hanging")
+        # The other child is free, though the first never answers.
+        assert not (await other.tools.call("echo")).is_error
+        tasks.cancel_scope.cancel()
+    assert sum(line.startswith("initialize") for line in plain.lines) == 2
+
+
+@behaviour("UPS-5")
+async def test_a_call_waits_for_its_turn_in_a_child_that_is_shared(plain: Plain, serve: Serve) -> None:
+    app = await serve(plain.bridge(server=ServerOptions(shared=True)))
+    async with connect(app, revision="2025-11-25") as one, connect(app, revision="2025-11-25") as other:
+        message = one._completed({"method": "tools/call", "params": {"name": "hang", "arguments": {}}})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.raw.post, message)
+            await plain.wrote("hanging")
+            with anyio.move_on_after(0.3) as waited:
+                await other.tools.call("close", {"what": "T-1"})
+            assert waited.cancelled_caught
+            assert plain.effects == ["hanging"]
+            await one.notify("notifications/cancelled", {"requestId": message["id"]})
+            assert (await other.tools.call("close", {"what": "T-2"})).text() == "kept (decline) T-2"
+            tasks.cancel_scope.cancel()
+
+
+@behaviour("UPS-5")
+async def test_a_question_among_several_active_calls_is_refused(plain: Plain, serve: Serve, caplog: Any) -> None:
+    app = await serve(plain.bridge(server=ServerOptions(shared=True, concurrent=True)))
+    async with (
+        connect(app, revision="2025-11-25") as one,
+        connect(app, revision="2025-11-25") as other,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(one.tools.call, "hang", {})
+        await plain.wrote("hanging")
+        other.on_elicitation(lambda asked: decline())
+        assert (await other.tools.call("close", {"what": "T-1"})).text() == "kept (error) T-1"
+        assert other.asked == []
+        tasks.cancel_scope.cancel()
+    assert "which call asks cannot be told" in caplog.text
+
+
+@behaviour("UPS-8")
+async def test_subscriptions_completion_and_prompts_reach_the_server(plain: Plain, serve: Serve) -> None:
+    async with connect(await serve(plain.bridge()), revision="2025-11-25") as mcp:
+        assert (await mcp.prompts.get("hello"))["messages"][0]["content"]["text"] == "hi"
+        assert await mcp.request("resources/subscribe", {"uri": "note://1"}) == {}
+        await plain.wrote("subscribed note://1")
+        await mcp.tools.call("touch", {"uri": "note://1"})
+        await mcp.notify("notifications/roots/list_changed")
+        await plain.wrote("roots changed")
+        stream = await mcp.raw.get()
+        seen = []
+        async for note in stream.messages():
+            seen.append(note["method"])
+            if len(seen) == 2:
+                break
+        assert seen == ["notifications/resources/updated", "notifications/tools/list_changed"]
+
+
+@behaviour("UPS-6", "LEG-4")
+async def test_a_child_that_ended_between_two_calls_is_started_anew(plain: Plain, serve: Serve) -> None:
+    async with connect(await serve(plain.bridge()), revision="2025-11-25") as mcp:
+        assert (await mcp.tools.call("die")).error_code == "INTERRUPTED"
+        assert not (await mcp.tools.call("echo")).is_error
