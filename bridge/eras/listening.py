@@ -20,6 +20,7 @@ LISTEN: Final = "subscriptions/listen"
 MAX_SUBSCRIPTIONS: Final = 1000
 """How many resources one stream may be for."""
 
+_RENEW_SECONDS: Final = 300.0
 _CLEANUP_SECONDS: Final = 5.0
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 _LISTS: Final = {
@@ -72,7 +73,10 @@ class Listening:
         stop = self._publisher.listen(stream.take)
         try:
             honoured = await self._honour(wanted, client, watched)
-            await stream.run(honoured, self._publisher.closing)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._keep_reached, watched, client)
+                await stream.run(honoured, self._publisher.closing)
+                tasks.cancel_scope.cancel()
         finally:
             stop()
             with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
@@ -82,6 +86,7 @@ class Listening:
 
     async def _honour(self, wanted: Json, client: Client, watched: list[str]) -> Json:
         """What of the filter the server can tell of; what is watched for it goes into `watched`."""
+        await self._upstream.relay(LISTEN, {}, client)
         capabilities = self._upstream.capabilities
         honoured: Json = {
             field: True
@@ -93,6 +98,14 @@ class Listening:
         for uri in dict.fromkeys(wanted.get("resourceSubscriptions", ())):
             await self._watch(uri, client, watched)
         return {**honoured, "resourceSubscriptions": list(watched)} if watched else honoured
+
+    async def _keep_reached(self, watched: list[str], client: Client) -> None:
+        """The way to a server behind the bridge may break, or end for being idle, while somebody listens."""
+        while True:
+            await anyio.sleep(_RENEW_SECONDS)
+            await self._upstream.relay(LISTEN, {}, client)
+            for uri in watched:
+                await self._upstream.relay("resources/subscribe", {"uri": uri}, client)
 
     async def _watch(self, uri: str, client: Client, watched: list[str]) -> None:
         self._watched[uri] += 1

@@ -167,6 +167,8 @@ class Watching:
         self.left = anyio.Event()
 
     async def __call__(self, method: str, params: Json, caller: Any) -> Finished | Failed:
+        if method == "subscriptions/listen":
+            return Finished({})
         self.heard.append((method.removeprefix("resources/"), params["uri"]))
         if method == "resources/unsubscribe":
             self.left.set()
