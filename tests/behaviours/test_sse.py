@@ -1,5 +1,6 @@
 """HTTP+SSE of 2024-11-05: sessions whose client posts in one place and hears in another."""
 
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,9 +13,9 @@ from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.protocol.clients import Principal
 from bridge.server import Denied
 from bridge.testing import AsgiHttp
-from bridge.transports import sse
+from bridge.transports import sending, sse
 from tests.behaviours.sse import SseClient, opened
-from tests.behaviours.talking import META, Json, hello, request
+from tests.behaviours.talking import META, SECONDS, Json, hello, request
 from tests.behaviours.works import Work, happens, make
 from tests.conftest import Serve
 from tests.wiretap import Tap
@@ -272,6 +273,47 @@ async def test_an_open_stream_is_kept_open(mcp: SseClient, tap: Tap, monkeypatch
     async with opened(app, tap) as other:
         chunk = await other.stream._next()
         assert chunk == b": still here\n\n"
+
+
+async def test_a_client_that_never_reads_again_is_given_up(
+    app: Any, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "STALLED_SECONDS", 0.05)
+    monkeypatch.setattr(sending, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(sse, "_LAST_SECONDS", 0.01)
+    sent: list[bytes] = []
+    endpoint = anyio.Event()
+    full = anyio.Event()
+
+    async def send(event: Any) -> None:
+        sent.append(event.get("body", b""))
+        if sent[-1].startswith(b"event: endpoint"):
+            endpoint.set()
+        elif endpoint.is_set():
+            full.set()
+            await anyio.sleep_forever()
+
+    async def serve(query: bytes, method: str, body: bytes, send: Any) -> None:
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        path = "/messages" if query else "/sse"
+        scope = {"type": "http", "method": method, "path": path, "query_string": query, "headers": headers}
+        said = [{"type": "http.request", "body": body}]
+
+        async def receive() -> Any:
+            return said.pop() if said else await anyio.sleep_forever()
+
+        await app(scope, receive, send)
+
+    async def ignore(event: Any) -> None:
+        assert event.get("status", 202) == 202
+
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve, b"", "GET", b"", send)
+            await endpoint.wait()
+            query = sent[-1].partition(b"?")[2].strip()
+            await serve(query, "POST", json.dumps(request(1, "initialize", hello())).encode(), ignore)
+            await full.wait()
 
 
 @behaviour("TRN-6")
