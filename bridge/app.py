@@ -26,23 +26,28 @@ from bridge.asking.seal import KeyRing, Seal
 from bridge.calls import Calls, Route
 from bridge.claims import Claims
 from bridge.eras.legacy import LegacyEra
+from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
 from bridge.errors import ConfigurationError, MissingExtraError, StoreError
 from bridge.keys import random_keys
 from bridge.node import Node
 from bridge.pending import SealedPending, SessionPending
+from bridge.protocol.messages import encode
 from bridge.publishing import Change, Publisher
 from bridge.routes.chat import Chat, ChatRules, NoChat
 from bridge.routes.push import Push, PushLimits
 from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
-from bridge.server import Authenticate, Options, ServerInfo
+from bridge.server import Authenticate, Options, ServerInfo, Transport
 from bridge.sessions import Session, SessionLimits, Sessions, complete_page
 from bridge.stores import MemoryStore, Store, open_store
+from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_json
-from bridge.transports.http import HttpTransport
+from bridge.transports.gate import Refusal
 from bridge.transports.parts import Parts
 from bridge.transports.pipes import take_streams
 from bridge.transports.stdio import StdioTransport
+from bridge.transports.websocket import refuse_handshake
+from bridge.transports.websocket_server import WebSocketServer
 from bridge.upstreams.base import AskingRules, Policy, Said, Surroundings, Upstream
 from bridge.upstreams.functions import Functions, ToolAnnotations
 from bridge.upstreams.targets import ServerOptions, server_maker
@@ -76,6 +81,7 @@ class _OptionFields(TypedDict, total=False):
     read_ttl_seconds: NonNegativeFloat
     authenticate: Authenticate | None
     threads: PositiveInt
+    transports: tuple[Transport, ...]
 
 
 _option_checker: TypeAdapter[Any] = TypeAdapter(
@@ -387,6 +393,27 @@ class Bridge:
             raise MissingExtraError("Bridge.run", "serve") from None
         serve(self.asgi(), host, port)
 
+    def run_websocket(self, host: str = "127.0.0.1", port: int = 8000, *, no_auth: bool = False) -> None:
+        """Serve over WebSocket alone, at `/ws`, until a signal ends it. `run` serves it too, beside HTTP.
+
+        Args:
+            host: the address to bind.
+            port: the TCP port.
+            no_auth: that everybody who reaches an address beyond loopback may call the tools.
+
+        Raises:
+            ConfigurationError: an address beyond loopback, without authentication, and without `no_auth`.
+        """
+        check_exposure(host, self.options, no_auth=no_auth)
+        uvloop = find_spec("uvloop") is not None
+        anyio.run(self._serve_websocket, host, port, backend_options={"use_uvloop": uvloop})
+
+    async def _serve_websocket(self, host: str, port: int) -> None:
+        app = self.asgi()
+        async with app.lifespan():
+            name = app.name
+            await WebSocketServer(app.parts).serve(host, port, lambda url: _log.info("%s is served at %s", name, url))
+
     def run_stdio(self) -> None:
         """Serve the client that started this process, over stdin and stdout, until stdin ends or a signal comes.
 
@@ -420,7 +447,7 @@ class Application:
         self._bridge = bridge
         self._path = "/" + path.strip("/")
         self._parts: Parts | None = None
-        self._endpoint: HttpTransport | None = None
+        self._endpoints: Endpoints | None = None
         self._starting = anyio.Lock()
         self.node = Node(bridge.store)
         self.sessions = Sessions(self.node, bridge.options.sessions)
@@ -439,7 +466,7 @@ class Application:
             UpstreamUnreachable: the server that is wrapped cannot be reached.
         """
         async with self._starting:
-            if self._endpoint is None:
+            if self._endpoints is None:
                 await self.node.start()
                 try:
                     await self.sessions.start()
@@ -451,19 +478,21 @@ class Application:
                         await self.upstream.aclose()
                         await self.node.stop()
                     raise
-                self._endpoint = HttpTransport(self._parts)
+                self._endpoints = Endpoints(self._parts, self._path)
 
     async def stop(self) -> None:
         """End every stream and task. What is stored stays."""
         await self.drain()
         if self._parts is not None:
             await self.upstream.aclose()
-        self._endpoint = self._parts = None
+        self._endpoints = self._parts = None
         await self.node.stop()
 
     async def drain(self) -> None:
-        """End streams, so that their clients go elsewhere."""
+        """End streams, so that their clients go elsewhere, and connections, once what runs on them has ended."""
         self.node.closing.set()
+        if self._endpoints is not None:
+            await self._endpoints.drain()
 
     @property
     def parts(self) -> Parts:
@@ -483,32 +512,18 @@ class Application:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
-        if scope["type"] == "http":
-            if not self._is_endpoint(scope):
-                await send_json(send, 404, b'{"error":"Not found: the MCP endpoint is elsewhere"}')
-                return
-            if self._endpoint is None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] in ("http", "websocket"):
+            if self._endpoints is None:
                 try:
                     await self.start()
                 except StoreError as error:
                     _log.error("the bridge cannot start: %s", error)
-                    await send_json(send, 503, b'{"error":"The server\'s store is away; try again"}', RETRY_AFTER)
+                    await _unavailable(scope, receive, send)
                     return
-            assert self._endpoint is not None
-            await self._endpoint(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
-
-    def _is_endpoint(self, scope: Any) -> bool:
-        path: str = scope["path"]
-        if path == self._path:
-            return True
-        root = scope.get("root_path", "")
-        inner = path[len(root) :] if root and path.startswith(root) else path
-        return "/" + inner.strip("/") == self._path
+            assert self._endpoints is not None
+            await self._endpoints(scope, receive, send)
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
         await receive()
@@ -581,11 +596,21 @@ class Application:
         }
         modern_calls = Calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
         legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
-        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, options)
+        listening = Listening(upstream, self.publisher)
+        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
         legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
         return Parts(
             node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options
         )
+
+
+async def _unavailable(scope: Any, receive: Any, send: Any) -> None:
+    text = "The server's store is away; try again"
+    if scope["type"] == "http":
+        await send_json(send, 503, encode({"error": text}), RETRY_AFTER)
+    else:
+        await receive()
+        await refuse_handshake(scope, send, Refusal(503, text, RETRY_AFTER))
 
 
 def check_exposure(host: str, options: Options, *, no_auth: bool) -> None:

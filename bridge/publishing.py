@@ -60,6 +60,11 @@ class Publisher:
             await changes.to_end()
             self._node.spawn(self._follow, changes)
 
+    @property
+    def closing(self) -> anyio.Event:
+        """Set when the node begins to shut down: nothing more is to be told."""
+        return self._node.closing
+
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hand every change to `listener` from now on, until what is returned is called."""
         self._listeners.add(listener)

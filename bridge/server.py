@@ -11,7 +11,7 @@ from bridge.protocol.messages import Json
 from bridge.routes.push import PushLimits
 from bridge.sessions import SessionLimits
 
-__all__ = ["Authenticate", "Denied", "Options", "ServerInfo"]
+__all__ = ["Authenticate", "Denied", "Options", "ServerInfo", "Transport"]
 
 
 class Denied(msgspec.Struct, frozen=True):
@@ -32,6 +32,10 @@ Authenticate: TypeAlias = Callable[
     [Mapping[str, Any]], Principal | None | Denied | Awaitable[Principal | None | Denied]
 ]
 """From an ASGI scope to who is behind it: a principal, None for nobody in particular, or a refusal."""
+
+
+Transport: TypeAlias = Literal["http", "sse", "websocket"]
+"""What an ASGI app can serve."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +69,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         read_ttl_seconds: how long they may keep what they read of a resource.
         authenticate: who is behind a request.
         threads: how many synchronous tools may run at once.
+        transports: what the ASGI app serves: `http` at its own path, `sse` (`/sse` and `/messages`) and `websocket`
+            (`/ws`) beside it.
     """
 
     elicitation: bool = False
@@ -86,3 +92,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     read_ttl_seconds: float = 0.0
     authenticate: Authenticate | None = None
     threads: int = 40
+    transports: tuple[Transport, ...] = ("http", "sse", "websocket")

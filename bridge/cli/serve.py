@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import typer
@@ -65,6 +65,9 @@ Name = Annotated[str | None, typer.Option(help="How the server is called; by def
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], typer.Option(help="The lowest level of logs.")]
 
 
+_BESIDE: Final = {"sse": "HTTP+SSE at /sse", "websocket": "WebSocket at /ws"}
+
+
 class _Choices(msgspec.Struct, frozen=True):
     """What the user chose, beside the target."""
 
@@ -115,7 +118,9 @@ def serve(
         bridge = _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, given))
         check_exposure(host, bridge.options, no_auth=no_auth)
         app = bridge.asgi()
-        serve_http(app, host, port, started=lambda url: _err.print(f"{app.name} is served at {url}/mcp"))
+        also = [words for name, words in _BESIDE.items() if name in bridge.options.transports]
+        beside = f" ({', '.join(also)})" if also else ""
+        serve_http(app, host, port, started=lambda url: _err.print(f"{app.name} is served at {url}/mcp{beside}"))
 
     _reporting(run, log_level)
 

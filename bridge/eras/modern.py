@@ -12,6 +12,7 @@ from bridge.asking.seal import Broken
 from bridge.calls import Calls, Exchange, Stored
 from bridge.claims import Ending, InputRequired, Released
 from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
+from bridge.eras.listening import LISTEN, Listening, announced
 from bridge.eras.outlet import CallOutlet, progress_token
 from bridge.protocol.clients import ClientProfile, Principal
 from bridge.protocol.inbound import Accepted, check_parameter_headers
@@ -71,11 +72,19 @@ class ModernEra:
         calls: the loop, with the routes of this era.
         rounds: how questions and answers travel.
         chat: what the fallback tool answers, for clients that the operator put on chat.
+        listening: serves the streams of changes.
         options: how the bridge is set up.
     """
 
     def __init__(
-        self, server: ServerInfo, upstream: Upstream, calls: Calls, rounds: Rounds, chat: Chat, options: Options
+        self,
+        server: ServerInfo,
+        upstream: Upstream,
+        calls: Calls,
+        rounds: Rounds,
+        chat: Chat,
+        listening: Listening,
+        options: Options,
     ) -> None:
         self._server = server
         self._info = shape_info(server.info, MODERN)
@@ -83,6 +92,7 @@ class ModernEra:
         self._calls = calls
         self._rounds = rounds
         self._chat = chat
+        self._listening = listening
         self._options = options
         self._catalog = Catalog(upstream, options.page_size)
         self._ttl_ms = int(options.list_ttl_seconds * 1000)
@@ -120,6 +130,8 @@ class ModernEra:
             return await self._list(asker, method)
         if method == "server/discover":
             return self._discover()
+        if method == LISTEN:
+            return await self._listening.serve(asker.accepted.request, asker.visitor, asker.exchange)
         if method == "completion/complete" and "completions" in self._upstream.capabilities:
             return await self._upstream.complete(asker.params, asker.visitor)
         return Failed(METHOD_NOT_FOUND, f"Method not found: {method}")
@@ -127,7 +139,7 @@ class ModernEra:
     def _discover(self) -> Ending:
         result: Json = {
             "supportedVersions": [MODERN.name, *reversed(LEGACY)],
-            "capabilities": {name: {} for name in self._upstream.capabilities},
+            "capabilities": announced(self._upstream.capabilities),
             "ttlMs": self._ttl_ms,
             "cacheScope": "public",
         }

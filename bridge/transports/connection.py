@@ -6,15 +6,17 @@ Source: basic/transports/stdio of 2026-07-28, basic/transports of the legacy rev
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 import anyio
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from bridge.eras.batches import Batches
+from bridge.eras.listening import LISTEN
 from bridge.errors import ProtocolError, StoreError
-from bridge.protocol.clients import ANONYMOUS
+from bridge.protocol.clients import ANONYMOUS, Principal
 from bridge.protocol.inbound import Rejected, check_modern, is_modern
 from bridge.protocol.messages import (
     INTERNAL_ERROR,
@@ -29,6 +31,7 @@ from bridge.protocol.messages import (
     decode,
     encode,
     error_message,
+    notification,
     result_message,
 )
 from bridge.publishing import Change
@@ -36,7 +39,7 @@ from bridge.sessions import STANDALONE, Session, TooManySessions
 from bridge.transports.parts import Parts
 from bridge.transports.running import STORE_AWAY, ConnectionExchange, RunningRequests, Say
 
-__all__ = ["GRACE_SECONDS", "MAX_RUNNING", "Connection"]
+__all__ = ["GRACE_SECONDS", "MAX_RUNNING", "Connection", "Guest"]
 
 MAX_RUNNING: Final = 1024
 """How many requests may be under way; one more is refused. Reading never waits for them to end, so that the answers
@@ -52,24 +55,41 @@ _RETRY_SECONDS: Final = 1.0
 _log = logging.getLogger("bridge.connection")
 
 
+class Guest(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is at the other end, and how long that may matter.
+
+    Args:
+        principal: who is authenticated.
+        http: the ASGI scope of the request that opened the connection; None where there was none.
+        can_be_modern: whether requests that stand alone are served too; otherwise only a session is.
+        grace_seconds: how long what runs may go on when the connection is to end.
+    """
+
+    principal: Principal = ANONYMOUS
+    http: Mapping[str, Any] | None = None
+    can_be_modern: bool = True
+    grace_seconds: float = GRACE_SECONDS
+
+
 class Connection:
     """One client's connection.
 
     Args:
         parts: what answers.
         write: sends one message; it raises OSError when the client is not there any more.
+        guest: who is at the other end.
     """
 
-    def __init__(self, parts: Parts, write: Say) -> None:
+    def __init__(self, parts: Parts, write: Say, guest: Guest | None = None) -> None:
         self._modern = parts.modern
         self._legacy = parts.legacy
         self._batches = Batches(parts.legacy, parts.sessions)
         self._sessions = parts.sessions
         self._publisher = parts.publisher
         self._write = write
-        self._principal = ANONYMOUS
+        self._guest = guest or Guest()
         self._session: Session | None = None
-        self._running = RunningRequests(parts.node, self._say)
+        self._running = RunningRequests(parts.node, self._say, self._guest.http)
         self._is_lost = False
         self._reading = anyio.CancelScope()
         self._tasks = anyio.create_task_group()
@@ -88,13 +108,23 @@ class Connection:
                             await self._take(message)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await self._running.finish(0 if self._is_lost else GRACE_SECONDS, GRACE_SECONDS)
+                    await self._running.finish(0 if self._is_lost else self._guest.grace_seconds, GRACE_SECONDS)
                     await self._end_session()
             self._tasks.cancel_scope.cancel()
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a person at the client is being asked something; many clients read nothing meanwhile."""
+        return self._running.is_asking
 
     def stop(self) -> None:
         """Read no more, and let what runs end."""
         self._reading.cancel()
+
+    def lose(self) -> None:
+        """The client is not there any more: what runs is cancelled, and nothing more is sent."""
+        self._is_lost = True
+        self.stop()
 
     async def _say(self, message: bytes) -> None:
         if self._is_lost:
@@ -103,8 +133,7 @@ class Connection:
             await self._write(message)
         except OSError as error:
             _log.info("the client does not read any more: %s", error)
-            self._is_lost = True
-            self.stop()
+            self.lose()
 
     async def _refuse(self, identity: RequestId | UnsetType, code: int, text: str, data: object = None) -> None:
         await self._say(encode(error_message(identity, code, text, data)))
@@ -120,6 +149,7 @@ class Connection:
             elif isinstance(message, Notification):
                 await self._notified(message)
             elif isinstance(message, Response):
+                self._running.answered(message.id)
                 if self._session is not None:
                     await self._sessions.answer(self._session, message)
             elif isinstance(message, Invalid):
@@ -137,7 +167,7 @@ class Connection:
             _log.warning("a request was dropped: its id %r is in use by a request under way", request.id)
         elif len(self._running) >= MAX_RUNNING:
             await self._refuse(request.id, INTERNAL_ERROR, _TOO_MANY)
-        elif is_modern(request.params, None):
+        elif self._guest.can_be_modern and is_modern(request.params, None):
             await self._modern_requested(request)
         elif self._session is not None:
             self._start_legacy(request, self._session)
@@ -146,7 +176,8 @@ class Connection:
         elif request.method == "ping":
             await self._say(encode(result_message(request.id, {})))
         else:
-            text = f"Invalid request: {request.method} needs initialize before it, or a protocol version in its _meta"
+            otherwise = ", or a protocol version in its _meta" if self._guest.can_be_modern else ""
+            text = f"Invalid request: {request.method} needs initialize before it{otherwise}"
             await self._refuse(request.id, INVALID_REQUEST, text)
 
     async def _modern_requested(self, request: Request) -> None:
@@ -155,8 +186,13 @@ class Connection:
             await self._refuse(accepted.id, accepted.code, accepted.message, accepted.data)
             return
 
-        def handle(exchange: ConnectionExchange) -> Awaitable[Json]:
-            return self._modern.handle(accepted, self._principal, exchange, None)
+        async def handle(exchange: ConnectionExchange) -> Json:
+            reply = await self._modern.handle(accepted, self._guest.principal, exchange, None)
+            if request.method == LISTEN and "result" in reply:
+                # On a channel that goes on, this says that nothing more comes for the subscription.
+                over = notification("notifications/cancelled", {"requestId": request.id})
+                exchange.on_delivered = lambda: self._say(encode(over))
+            return reply
 
         self._running.start(request, handle)
 
@@ -172,7 +208,7 @@ class Connection:
 
     async def _initialize(self, request: Request) -> None:
         try:
-            self._session, reply = await self._legacy.initialize(request, self._principal)
+            self._session, reply = await self._legacy.initialize(request, self._guest.principal)
         except ProtocolError as error:
             await self._refuse(request.id, error.code, error.message)
         except TooManySessions as full:

@@ -4,7 +4,6 @@ The era of a request is decided by its `MCP-Protocol-Version` header and its `_m
 Source: basic/transports/streamable-http of 2026-07-28, basic/transports of the legacy revisions.
 """
 
-import inspect
 import logging
 from functools import lru_cache
 from typing import Any, Final
@@ -13,7 +12,7 @@ import msgspec
 
 from bridge.eras.batches import Batches
 from bridge.errors import ProtocolError, StoreError
-from bridge.protocol.clients import ANONYMOUS, Principal
+from bridge.protocol.clients import Principal
 from bridge.protocol.inbound import Rejected, check_modern, is_modern, unsupported_version
 from bridge.protocol.messages import (
     INTERNAL_ERROR,
@@ -30,8 +29,8 @@ from bridge.protocol.messages import (
     error_message,
 )
 from bridge.protocol.revisions import LEGACY, MODERN
-from bridge.server import Denied
 from bridge.sessions import Session, TooManySessions
+from bridge.transports.admission import Admission
 from bridge.transports.exchange import (
     EVENT_STREAM,
     RETRY_AFTER,
@@ -42,7 +41,7 @@ from bridge.transports.exchange import (
     event,
     send_json,
 )
-from bridge.transports.gate import Accepts, Gate, Headers, Refusal, accepts, read_body
+from bridge.transports.gate import Accepts, Headers, Refusal, accepts, read_body
 from bridge.transports.parts import Parts
 from bridge.transports.streams import SessionStream
 
@@ -67,22 +66,16 @@ class HttpTransport:
         self._batches = Batches(parts.legacy, parts.sessions)
         self._sessions = parts.sessions
         self._publisher = parts.publisher
-        self._options = options = parts.options
-        self._gate = Gate(options.allowed_hosts, options.allowed_origins)
+        self._options = parts.options
+        self._admission = Admission(parts.options)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one HTTP request to the endpoint."""
         headers: Headers = dict(scope["headers"])
         try:
-            refusal = self._gate.check(headers)
-            if refusal is not None:
-                return await _refuse(send, refusal)
-            principal = ANONYMOUS
-            if self._options.authenticate is not None:
-                who = await self._who(scope)
-                if isinstance(who, Refusal):
-                    return await _refuse(send, who)
-                principal = who
+            principal = await self._admission.admit(scope, headers)
+            if isinstance(principal, Refusal):
+                return await _refuse(send, principal)
             method = scope["method"]
             if method == "POST":
                 await self._post(scope, headers, principal, receive, send)
@@ -94,15 +87,6 @@ class HttpTransport:
             _log.error("%s", error)
             message = error_message(msgspec.UNSET, INTERNAL_ERROR, "The server's store is away; try again")
             await send_json(send, 503, encode(message), RETRY_AFTER)
-
-    async def _who(self, scope: Any) -> Principal | Refusal:
-        assert self._options.authenticate is not None
-        found = self._options.authenticate(scope)
-        who = await found if inspect.isawaitable(found) else found
-        if isinstance(who, Denied):
-            challenge = ((b"www-authenticate", who.challenge.encode()),) if who.challenge is not None else ()
-            return Refusal(who.status, who.message, challenge)
-        return ANONYMOUS if who is None else who
 
     async def _post(self, scope: Any, headers: Headers, principal: Principal, receive: Receive, send: Send) -> None:
         takes, refusal = _media(headers.get(b"content-type"), headers.get(b"accept"))

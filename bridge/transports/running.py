@@ -26,19 +26,22 @@ class ConnectionExchange:
     Args:
         say: sends a message to the client.
         scope: what the request runs in.
+        http: the ASGI scope of the connection, where it has one.
     """
 
     can_stream = True
-    http: Mapping[str, Any] | None = None
     on_gone: Callable[[], None] | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
     on_closing: Callable[[], None] | None = None
 
-    def __init__(self, say: Say, scope: anyio.CancelScope) -> None:
+    def __init__(self, say: Say, scope: anyio.CancelScope, http: Mapping[str, Any] | None = None) -> None:
         self._say = say
         self._is_replied = False
         self._is_withdrawn = False
         self.scope = scope
+        self.http = http
+        self.questions: set[RequestId] = set()
+        """The ids of what the client was asked and has not answered yet."""
 
     async def leave(self) -> None:
         """See `Exchange`: the stream is that of the connection."""
@@ -59,8 +62,13 @@ class ConnectionExchange:
 
     async def send(self, message: Json) -> None:
         """Send a message before the reply."""
-        if not (self._is_replied or self._is_withdrawn):
-            await self._say(encode(message))
+        if self._is_replied or self._is_withdrawn:
+            return
+        if "id" in message:
+            self.questions.add(message["id"])
+        elif message.get("method") == "notifications/cancelled":
+            self.questions.discard(message["params"]["requestId"])
+        await self._say(encode(message))
 
     async def finish(self, reply: bytes) -> None:
         """Send the reply, and do what goes with its delivery."""
@@ -82,11 +90,13 @@ class RunningRequests:
     Args:
         node: the process.
         say: sends a message to the client.
+        http: the ASGI scope of the connection, where it has one.
     """
 
-    def __init__(self, node: Node, say: Say) -> None:
+    def __init__(self, node: Node, say: Say, http: Mapping[str, Any] | None = None) -> None:
         self._node = node
         self._say = say
+        self._http = http
         self._exchanges: dict[RequestId, ConnectionExchange] = {}
         self._others = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -97,6 +107,16 @@ class RunningRequests:
     def __len__(self) -> int:
         return len(self._exchanges) + self._others
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether a person at the client is being asked something."""
+        return any(exchange.questions for exchange in self._exchanges.values())
+
+    def answered(self, identity: RequestId) -> None:
+        """The client has answered something."""
+        for exchange in self._exchanges.values():
+            exchange.questions.discard(identity)
+
     def start(self, request: Request, handle: Callable[[ConnectionExchange], Awaitable[Json]]) -> None:
         """Begin to answer a request.
 
@@ -104,7 +124,7 @@ class RunningRequests:
             request: the request; none with its id is under way.
             handle: gives the reply; it is cancelled with the request.
         """
-        exchange = self._exchanges[request.id] = ConnectionExchange(self._say, self._node.new_scope())
+        exchange = self._exchanges[request.id] = ConnectionExchange(self._say, self._node.new_scope(), self._http)
         self._spawn(self._run(request, handle, exchange))
 
     def start_other(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import uvicorn
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from bridge.protocol.messages import MAX_BODY_BYTES
 from bridge.transports.http1 import HttpProtocol
+from bridge.transports.websocket import PING_SECONDS
 
 __all__ = ["Drainable", "Server", "serve", "settings"]
 
@@ -28,6 +32,21 @@ class Drainable(Protocol):
     async def drain(self) -> None:
         """End streams, so that their clients go elsewhere."""
         ...
+
+
+class _WebSocketProtocol(WebSocketsSansIOProtocol):
+    async def send(self, message: Any) -> None:
+        if message["type"] == "websocket.close" and not self.writable.is_set():
+            # It would wait behind what the client does not read.
+            self.transport.abort()
+            return
+        try:
+            await super().send(message)
+        except RuntimeError:
+            if not self.close_sent:
+                raise
+            # The connection broke a rule, or did not answer, and the app has not heard of it yet.
+            raise ClientDisconnected from None
 
 
 class Server(uvicorn.Server):
@@ -61,6 +80,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End streams, then connections."""
+        for server in self.servers:
+            server.close()
         await self._app.drain()
         await super().shutdown(sockets)
 
@@ -69,6 +90,11 @@ def settings(app: Drainable, **options: Any) -> uvicorn.Config:
     """How uvicorn serves a bridge; `options` are uvicorn's own, over these."""
     defaults: dict[str, Any] = {
         "http": HttpProtocol,
+        "ws": _WebSocketProtocol,
+        "ws_max_size": MAX_BODY_BYTES,
+        "ws_ping_interval": PING_SECONDS,
+        "ws_ping_timeout": None,
+        "ws_per_message_deflate": False,
         "loop": "uvloop",
         "log_level": "warning",
         "access_log": False,

@@ -298,6 +298,7 @@ class Upstream(Protocol):
         ...
 
     async def relay(self, method: str, params: Json, caller: Caller) -> Finished | Failed:
-        """Take what a session says beside its calls: `logging/setLevel`, `resources/subscribe`,
-        `resources/unsubscribe`, or the notification `notifications/roots/list_changed`."""
+        """Take what a client says beside its calls: `logging/setLevel`, `resources/subscribe`,
+        `resources/unsubscribe`, the notification `notifications/roots/list_changed`, or, without params,
+        `subscriptions/listen`: that it wants to hear of changes."""
         ...

@@ -302,7 +302,17 @@ class Wrapped:
             return Finished({})
         if method == "logging/setLevel" and "logging" not in self._facts.capabilities:
             return Finished({})
+        if method == "subscriptions/listen":
+            return await self._reached(caller)
         return await self._ask_for(method, params, caller)
+
+    async def _reached(self, caller: Caller) -> Finished | Failed:
+        """A server tells changes to those who have a way to it."""
+        try:
+            await self._links.get(caller)
+        except RemoteError as error:
+            return self._lost(error)
+        return Finished({})
 
     async def _ask_for(self, method: str, params: Json, caller: Caller) -> Finished | Failed:
         plain = {key: value for key, value in params.items() if key != "_meta"}

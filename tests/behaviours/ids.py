@@ -13,15 +13,13 @@ def _ids(family: str, *numbers: int | range) -> set[str]:
 ASKED: Final = (
     _ids("ASK", range(1, 21))
     | _ids("ANS", range(1, 10))
-    | _ids("MOD", range(1, 12), range(13, 18))
+    | _ids("MOD", range(1, 18))
     | _ids("LEG", range(1, 14))
     | _ids("PSH", range(1, 9))
     | _ids("CHT", range(1, 16))
     | _ids("UPS", range(1, 12), 13, 14)
-    | _ids("TRN", range(2, 8))
+    | _ids("TRN", range(1, 8))
     | _ids("AUT", 1, 3)
 )
 
-NOT_YET: Final = (
-    _ids("MOD", 12) | _ids("UPS", 12) | _ids("TRN", 1) | _ids("AUT", 2) | _ids("APR", range(1, 4))
-)
+NOT_YET: Final = _ids("UPS", 12) | _ids("AUT", 2) | _ids("APR", range(1, 4))

@@ -2,56 +2,23 @@
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
 from typing import Any
 
 import anyio
 
 from bridge import Bridge
 from bridge.transports.stdio import StdioTransport
-from tests.wiretap import Conversation, Tap
+from tests.behaviours.talking import META, SECONDS, Json, Talker, hello, is_reply, request
+from tests.wiretap import Tap
 
 __all__ = ["META", "SECONDS", "PipeClient", "hello", "is_reply", "request", "served"]
 
-SECONDS = 10
 _CHUNK_BYTES = 65536
 
-Json = dict[str, Any]
 
-META: Json = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
-    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-}
-"""What a modern client says of itself in each request."""
-
-
-def hello(revision: str = "2025-11-25", **capabilities: Any) -> Json:
-    """The params of `initialize`."""
-    return {
-        "protocolVersion": revision,
-        "capabilities": capabilities,
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-
-
-def request(identity: Any, method: str, params: Json | None = None) -> Json:
-    return {"jsonrpc": "2.0", "id": identity, "method": method, "params": params or {}}
-
-
-def is_reply(identity: Any) -> Callable[[Json], bool]:
-    """Whether a message answers the request with this id, its type counted."""
-
-    def check(message: Json) -> bool:
-        found = message.get("id")
-        return "method" not in message and type(found) is type(identity) and found == identity
-
-    return check
-
-
-class PipeClient:
+class PipeClient(Talker):
     """Sends lines, and reads lines when it is told to.
 
     Args:
@@ -61,14 +28,11 @@ class PipeClient:
     """
 
     def __init__(self, outgoing: int, incoming: int, tap: Tap) -> None:
+        super().__init__(tap)
         self._outgoing: int | None = outgoing
         self._incoming = incoming
-        self._conversation = Conversation(tap)
         self._rest = b""
         self._lines: list[bytes] = []
-        self._ids = count(1)
-        self.heard: list[Json] = []
-        """Messages that were read on the way to another one, oldest first."""
         self.ended = anyio.Event()
         """Set when the server has returned."""
 
@@ -89,9 +53,6 @@ class PipeClient:
                 await anyio.wait_writable(self._outgoing)
                 view = view[os.write(self._outgoing, view[:4096]) :]
 
-    async def notify(self, method: str, params: Json | None = None) -> None:
-        await self.send({"jsonrpc": "2.0", "method": method, "params": params or {}})
-
     async def next(self) -> Json | None:
         """The next message; None at the end."""
         with anyio.fail_after(SECONDS):
@@ -106,59 +67,6 @@ class PipeClient:
         self._conversation.said(message)
         return message
 
-    async def until(self, wanted: Callable[[Json], bool]) -> Json:
-        """The first message that is wanted; those before it go to `heard`."""
-        for message in self.heard:
-            if wanted(message):
-                self.heard.remove(message)
-                return message
-        while (message := await self.next()) is not None:
-            if wanted(message):
-                return message
-            self.heard.append(message)
-        raise AssertionError(f"it did not come; there were {self.heard}")
-
-    async def reply(self, identity: Any) -> Json:
-        """The reply to a request."""
-        return await self.until(is_reply(identity))
-
-    async def notification(self, method: str) -> Json:
-        """The params of the next notification of a kind."""
-        params: Json = (await self.until(lambda m: m.get("method") == method)).get("params", {})
-        return params
-
-    async def ask(self, method: str, params: Json | None = None) -> Json:
-        """Make a request; return its whole reply."""
-        identity = f"c{next(self._ids)}"
-        await self.send(request(identity, method, params))
-        return await self.reply(identity)
-
-    async def initialize(self, revision: str = "2025-11-25", **capabilities: Any) -> Json:
-        """Open the session; return the result of `initialize`."""
-        reply = await self.ask("initialize", hello(revision, **capabilities))
-        await self.notify("notifications/initialized")
-        result: Json = reply["result"]
-        return result
-
-    async def start(self, identity: Any, tool: str, meta: Json | None = None, /, **arguments: Any) -> None:
-        """Call a tool, and do not wait for it."""
-        await self.send(request(identity, "tools/call", _call(tool, arguments, meta)))
-
-    async def call(self, tool: str, meta: Json | None = None, /, **arguments: Any) -> Json:
-        """Call a tool; return its result."""
-        reply = await self.ask("tools/call", _call(tool, arguments, meta))
-        assert "result" in reply, reply
-        result: Json = reply["result"]
-        return result
-
-    async def question(self) -> Json:
-        """The next `elicitation/create`."""
-        return await self.until(lambda message: message.get("method") == "elicitation/create")
-
-    async def answer(self, question: Json, content: Json) -> None:
-        """Accept a question."""
-        await self.send({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": content}})
-
     def close(self) -> None:
         """Say no more."""
         if self._outgoing is not None:
@@ -170,11 +78,6 @@ class PipeClient:
         if self._incoming >= 0:
             os.close(self._incoming)
             self._incoming = -1
-
-
-def _call(tool: str, arguments: Json, meta: Json | None) -> Json:
-    params: Json = {"name": tool, "arguments": arguments}
-    return params if meta is None else {**params, "_meta": meta}
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import msgspec
 
 from tests.matrix.processes import end
 from tests.matrix.profiles import Json, Profile
-from tests.matrix.servers import Place, Transport
+from tests.matrix.servers import TRANSPORTS, Place, Transport
 from tests.peers.driving import driver_command
 from tests.peers.environments import OF_NPM, install, node
 
@@ -101,6 +101,19 @@ CLIENTS: tuple[Client, ...] = (
         asked="chat",
         transports=("stdio",),
         over="stdio",
+    ),
+    *(
+        Client(
+            name=f"mcp1-{transport}{'' if can_be_asked else '-chat'}",
+            title=f"mcp 1.30.0 over {TRANSPORTS[transport]}, {'with a callback' if can_be_asked else 'chat'}",
+            program="mcp1",
+            can_be_asked=can_be_asked,
+            asked="form" if can_be_asked else "chat",
+            transports=(transport,),
+            over=transport,
+        )
+        for transport in ("sse", "ws")
+        for can_be_asked in (True, False)
     ),
     Client(name="fastmcp4", title="FastMCP 4.2.3, either era", program="fastmcp4", mode="auto", asked="form"),
     Client(

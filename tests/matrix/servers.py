@@ -171,7 +171,7 @@ def behind_the_bridge(server: Server) -> Iterator[dict[Transport, Place]]:
         native = [sys.executable, str(_PROGRAMS / "native.py")]
         port = free_port()
         with serving([*native, "http", str(port)], port, _REPOSITORY, _checkout()):
-            yield {"http": _http(port), "stdio": _child([*native, "stdio"], _checkout())}
+            yield {**_served(port), "stdio": _child([*native, "stdio"], _checkout())}
     elif server.in_process is not None:
         target = f"{_PROGRAMS / str(server.program.file)}:server"
         with _bridge(str(install(server.in_process)), target) as places:
@@ -189,11 +189,12 @@ def _bridge(python: str, *target: str) -> Iterator[dict[Transport, Place]]:
     port = free_port()
     serve = [python, "-m", "bridge", "serve", "--port", str(port), "--log-level", "warning", *target]
     with serving(serve, port, _REPOSITORY, _checkout()):
-        yield {"http": _http(port), "stdio": _child([python, "-m", "bridge", "stdio", *target], _checkout())}
+        yield {**_served(port), "stdio": _child([python, "-m", "bridge", "stdio", *target], _checkout())}
 
 
-def _http(port: int) -> Place:
-    return Place("http", _PATHS["http"].format(port))
+def _served(port: int) -> dict[Transport, Place]:
+    """What one server in front of the bridge speaks."""
+    return {transport: Place(transport, path.format(port)) for transport, path in _PATHS.items()}
 
 
 def _child(command: list[str], env: dict[str, str]) -> Place:

@@ -36,11 +36,13 @@ Json = dict[str, Any]
 
 
 class Peer(NamedTuple):
-    """A real client: which program, in which mode, and whether it has a callback for questions."""
+    """A real client: which program, in which mode, whether it has a callback for questions, and what it speaks over."""
 
     name: Literal["mcp1", "mcp2", "fastmcp4", "ts1", "ts2"]
     mode: Literal["legacy", "auto", "2026-07-28"] = "legacy"
     can_be_asked: bool = True
+    transport: Literal["http", "sse", "ws"] | None = None
+    """None: Streamable HTTP, or stdio where it starts the server itself."""
 
 
 CLIENTS = {
@@ -229,7 +231,7 @@ class Driver:
     def report(self) -> Report:
         """Wait for the end, past all questions."""
         report = msgspec.convert(self._read("report"), Report)
-        assert report.errors == []
+        assert report.errors == [], report.errors
         return report
 
     def abandon(self) -> None:
@@ -266,6 +268,7 @@ def driver(
     plan = {
         "url": url,
         "child": _CHILD if url == STDIO else None,
+        "transport": peer.transport,
         "mode": peer.mode,
         "can_be_asked": peer.can_be_asked,
         "steps": [[each._asdict() for each in step] for step in at_once],

@@ -187,8 +187,8 @@ class Server:
             "resources/subscribe": {},
             "resources/unsubscribe": {},
         }
-        if method == "resources/subscribe":
-            journal(f"subscribed {params['uri']}")
+        if method in ("resources/subscribe", "resources/unsubscribe"):
+            journal(f"{method.removeprefix('resources/')}d {params['uri']}")
         if method == "initialize":
             self.asked_by = params
             journal(f"initialize {json.dumps(params['capabilities'], sort_keys=True)}")

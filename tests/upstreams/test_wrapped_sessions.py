@@ -13,6 +13,7 @@ from tests.upstreams.plain import Plain
 behaviour = pytest.mark.behaviour
 
 SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "short"}, "model": "m"}
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 MORE = {"sampling": {}, "roots": {"listChanged": True}}
 
 
@@ -125,3 +126,34 @@ async def test_a_child_that_ended_between_two_calls_is_started_anew(plain: Plain
     async with connect(await serve(plain.bridge()), revision="2025-11-25") as mcp:
         assert (await mcp.tools.call("die")).error_code == "INTERRUPTED"
         assert not (await mcp.tools.call("echo")).is_error
+
+
+@behaviour("MOD-12", "UPS-8")
+async def test_a_modern_client_hears_of_the_resources_that_it_listens_for(plain: Plain, serve: Serve) -> None:
+    async with connect(await serve(plain.bridge())) as mcp:
+        wanted = {"toolsListChanged": True, "resourceSubscriptions": ["note://1"]}
+        message = {"id": "s", "method": "subscriptions/listen", "params": {"notifications": wanted}}
+        reply = await mcp.raw.post(mcp._completed(message))
+        heard = reply.messages()
+        assert (await anext(heard))["params"]["notifications"]["resourceSubscriptions"] == ["note://1"]
+        await plain.wrote("subscribed note://1")
+        await mcp.tools.call("touch", {"uri": "note://1"})
+        told = [await anext(heard), await anext(heard)]
+        methods = ["notifications/resources/updated", "notifications/tools/list_changed"]
+        assert [message["method"] for message in told] == methods
+        assert all(message["params"]["_meta"][SUBSCRIPTION] == "s" for message in told)
+        reply.disconnect()
+        await plain.wrote("unsubscribed note://1")
+
+
+@behaviour("MOD-12", "UPS-8")
+async def test_who_listens_is_told_of_lists_though_it_never_called(plain: Plain, serve: Serve) -> None:
+    app = await serve(plain.bridge(server=ServerOptions(shared=True)))
+    async with connect(app) as mcp, connect(app, revision="2025-11-25") as other:
+        message = {"id": 1, "method": "subscriptions/listen", "params": {"notifications": {"toolsListChanged": True}}}
+        reply = await mcp.raw.post(mcp._completed(message))
+        heard = reply.messages()
+        await anext(heard)
+        await other.tools.call("touch", {"uri": "note://1"})
+        assert (await anext(heard))["method"] == "notifications/tools/list_changed"
+        reply.disconnect()

@@ -110,7 +110,9 @@ class _Exchange:
         self._asks = any(_is_json_rpc(entry) and "method" in entry and "id" in entry for entry in entries)
         is_modern = any(has_modern_envelope(entry) for entry in entries)
         self._starts_session = not is_modern and any(entry.get("method") == "initialize" for entry in entries)
-        if self._starts_session and self._conversation not in self._tap.endpoints.values():
+        if self._conversation in self._tap.endpoints.values():
+            pass  # What is posted there is answered on the stream, whatever it is.
+        elif self._starts_session:
             self._conversation = Conversation(self._tap)
         elif is_modern or self._headers.get("mcp-protocol-version") == MODERN:
             self._conversation = Conversation(self._tap, MODERN)

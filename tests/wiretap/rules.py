@@ -18,6 +18,7 @@ OPEN = frozenset(
 """Properties whose inside belongs to someone else: a revision names some of it and forbids none of it."""
 
 MODERN_ENVELOPE = "io.modelcontextprotocol/protocolVersion"
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 _ENVELOPES: dict[Kind, tuple[frozenset[str], frozenset[str]]] = {

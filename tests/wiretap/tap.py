@@ -11,6 +11,7 @@ from .rules import (
     MODERN,
     MODERN_ENVELOPE,
     REVISIONS,
+    SUBSCRIPTION_ID,
     Direction,
     Kind,
     body_of,
@@ -147,7 +148,8 @@ class Conversation:
                 self.said(entry)
             return
         is_answer = isinstance(message, dict) and kind_of(message) in ("result", "error")
-        method, revision = self._answered(message) if is_answer else (None, self.revision)
+        told_under = MODERN if _names_subscription(message) else self.revision
+        method, revision = self._answered(message) if is_answer else (None, told_under)
         self._tap.check(message, revision=revision, method=method)
 
     def _remember(self, entry: dict[str, Any]) -> None:
@@ -179,9 +181,18 @@ class Conversation:
 
 def has_modern_envelope(entry: Any) -> bool:
     """Whether a decoded message names its revision in `_meta`, as modern requests do."""
+    return MODERN_ENVELOPE in _meta(entry)
+
+
+def _names_subscription(entry: Any) -> bool:
+    """Whether a decoded message belongs to a modern stream of changes; a session beside it has none."""
+    return SUBSCRIPTION_ID in _meta(entry)
+
+
+def _meta(entry: Any) -> dict[str, Any]:
     params = entry.get("params") if isinstance(entry, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
-    return isinstance(meta, dict) and MODERN_ENVELOPE in meta
+    return meta if isinstance(meta, dict) else {}
 
 
 def _key(request_id: Any) -> tuple[type, Any]:

@@ -1,0 +1,60 @@
+"""Which transport serves which path of an ASGI app: the MCP endpoint where it was put, the others beside it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+from bridge.server import Transport
+from bridge.transports.exchange import Receive, Send, send_json
+from bridge.transports.gate import Refusal
+from bridge.transports.http import HttpTransport
+from bridge.transports.parts import Parts
+from bridge.transports.sse import SseTransport
+from bridge.transports.websocket import WebSocketTransport, refuse_handshake
+
+__all__ = ["Endpoints"]
+
+Handler: TypeAlias = Callable[[Any, Receive, Send], Awaitable[None]]
+
+_NOT_HERE: Final = Refusal(404, "Not found: the MCP endpoint is elsewhere")
+
+
+class Endpoints:
+    """Everything that an app serves.
+
+    Args:
+        parts: what answers.
+        path: the MCP endpoint, such as `/mcp`; its siblings are `/ws`, `/sse` and `/messages`.
+    """
+
+    def __init__(self, parts: Parts, path: str) -> None:
+        beside = path.rpartition("/")[0]
+        self._sockets = WebSocketTransport(parts)
+        sse = SseTransport(parts)
+        made: dict[Transport, dict[tuple[str, str], Handler]] = {
+            "http": {("http", path): HttpTransport(parts)},
+            "sse": {("http", f"{beside}/sse"): sse.stream, ("http", f"{beside}/messages"): sse.post},
+            "websocket": {("websocket", f"{beside}/ws"): self._sockets},
+        }
+        chosen = [made[name] for name in parts.options.transports]
+        self._handlers = {key: handler for handlers in chosen for key, handler in handlers.items()}
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Serve a request or a WebSocket; 404 where nothing is."""
+        handler = self._handlers.get((scope["type"], scope["path"])) or self._within(scope)
+        if handler is not None:
+            await handler(scope, receive, send)
+        elif scope["type"] == "http":
+            await send_json(send, 404, b'{"error":"Not found: the MCP endpoint is elsewhere"}')
+        else:
+            await receive()
+            await refuse_handshake(scope, send, _NOT_HERE)
+
+    def _within(self, scope: Any) -> Handler | None:
+        """The handler of a path that begins with where the app is mounted, or ends in a slash."""
+        path, root = scope["path"], scope.get("root_path", "")
+        inner = path[len(root) :] if root and path.startswith(root) else path
+        return self._handlers.get((scope["type"], "/" + inner.strip("/")))
+
+    async def drain(self) -> None:
+        """Wait for the connections that the server would not wait for, once the node is closing."""
+        await self._sockets.drain()
