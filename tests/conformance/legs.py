@@ -12,15 +12,12 @@ from tests.conformance.suite import REPOSITORY
 from tests.matrix.processes import free_port, serving
 from tests.peers.environments import install
 
-__all__ = ["LEGS", "LISTENING", "Leg", "NotPassed"]
+__all__ = ["LEGS", "Leg", "NotPassed"]
 
 _HERE = Path(__file__).parent
 _HERE_ENV = {"PYTHONPATH": str(REPOSITORY)}
 NotPassed = dict[str, str]
 """For each scenario that does not pass, the reason."""
-
-LISTENING: NotPassed = {"server-stateless": "subscriptions/listen is not served yet"}
-"""What has to wait for it."""
 
 _OLD_CHAT = (
     "by the table of routes, 'legacy, any other' (than from 2025-06-18 on) is asked by chat: this revision has no "
@@ -142,7 +139,6 @@ LEGS: tuple[Leg, ...] = (
         revision="2026-07-28",
         count=40,
         start=_native,
-        not_passed=LISTENING,
     ),
     Leg(
         name="forced-2025-06-18",
@@ -181,7 +177,6 @@ LEGS: tuple[Leg, ...] = (
         revision="2026-07-28",
         count=40,
         start=_wrapped("mcp1"),
-        not_passed=LISTENING,
         without="legacy-alone",
     ),
     Leg(
