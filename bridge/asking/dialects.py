@@ -8,7 +8,7 @@ from typing import Any, Final
 from bridge.asking.question import Question
 from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import Revision
-from bridge.protocol.shaping import shape_block
+from bridge.protocol.shaping import shape_block, shape_definition, shape_result
 
 __all__ = ["read_shown", "request_params", "requested_schema"]
 
@@ -29,7 +29,8 @@ def request_params(question: Question, revision: Revision) -> Json:
     In a modern round nothing stands there that only sessions have (`elicitationId`).
     """
     if question.params is not None:
-        return question.params if revision.rich_sampling else _plain_sampling(question.params, revision)
+        shape = _sampling_with_tools if revision.rich_sampling else _plain_sampling
+        return shape(question.params, revision)
     if question.url is not None:
         asked = {"mode": "url", "message": question.shown, "url": question.url}
         return {**asked, "elicitationId": question.elicitation_id} if revision.url_ids else asked
@@ -76,6 +77,26 @@ def _has_items(items: Any) -> bool:
     if not isinstance(items, dict) or not _has_choices(items, "anyOf"):
         return False
     return items.keys() == {"anyOf"} or (items.keys() == {"type", "enum"} and items["type"] == "string")
+
+
+def _sampling_with_tools(params: Json, revision: Revision) -> Json:
+    """What is sampled, with the tools and their results as `revision` has them."""
+    if "tools" in params:
+        params = {**params, "tools": [shape_definition("tools", tool, revision) for tool in params["tools"]]}
+    if "messages" in params:
+        params = {**params, "messages": [_with_results(message, revision) for message in params["messages"]]}
+    return params
+
+
+def _with_results(message: Json, revision: Revision) -> Json:
+    content = message["content"]
+    if isinstance(content, list):
+        return {**message, "content": [_result_block(block, revision) for block in content]}
+    return {**message, "content": _result_block(content, revision)}
+
+
+def _result_block(block: Json, revision: Revision) -> Json:
+    return shape_result(block, revision) if block.get("type") == "tool_result" else block
 
 
 def _plain_sampling(params: Json, revision: Revision) -> Json:

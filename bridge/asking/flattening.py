@@ -216,6 +216,8 @@ def _choices(schema: Json, where: str, meaning: dict[str, Any]) -> Json | None:
     else:
         return None
     texts = [_text(value, where, meaning) for value in values]
+    if not texts:
+        raise TypeError(f"{where}: there is nothing to choose from")
     if len(set(texts)) < len(texts):
         raise TypeError(f"{where}: two choices look the same")
     if len(names) == len(texts) and names != texts:

@@ -50,6 +50,9 @@ def relay(
     if method == "roots/list":
         return Relayed(Asked(digest="roots", mode="roots", params={}), _of_client("roots"))
     if method == "sampling/createMessage":
+        if not _can_be_sampled(params):
+            text = "sampling/createMessage needs messages with a role and content blocks, and tools that are objects"
+            return Failed(INVALID_PARAMS, text)
         wanted = {key: value for key, value in params.items() if key not in ("_meta", "task")}
         return Relayed(Asked(digest=digest(wanted), mode="sampling", params=wanted), _of_client("sampling"))
     if method != "elicitation/create":
@@ -62,6 +65,18 @@ def relay(
     if params.get("mode", "form") != "form":
         return Failed(INVALID_PARAMS, f"elicitation/create: the mode {params['mode']!r} is not known; form or url is")
     return _form(message, params.get("requestedSchema"), reask, not_secret)
+
+
+def _can_be_sampled(params: Json) -> bool:
+    """Whether a conversation is one, so that it can be shown as each revision has it."""
+    messages, tools = params.get("messages"), params.get("tools", [])
+    if not isinstance(messages, list) or not isinstance(tools, list) or not all(isinstance(t, dict) for t in tools):
+        return False
+    if not all(isinstance(message, dict) and "role" in message for message in messages):
+        return False
+    contents = [message.get("content") for message in messages]
+    blocks = [block for content in contents for block in (content if isinstance(content, list) else [content])]
+    return all(isinstance(block, dict) for block in blocks)
 
 
 def _form(message: str, schema: Any, reask: int, not_secret: Collection[str]) -> Relayed | Failed:

@@ -441,6 +441,8 @@ IMPOSSIBLE = [
     (one_field("far", {"$ref": "https://example.com/schema"}), "far"),
     (one_field("lost", {"$ref": "#/$defs/absent"}), "lost"),
     (one_field("color", {"enum": [1, "1"]}), "color"),
+    (one_field("color", {"type": "string", "enum": []}), "color"),
+    (one_field("colors", {"type": "array", "items": {"type": "string", "enum": []}}), "colors"),
 ]
 
 
