@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check peers matrix clean
+.PHONY: demo test check peers matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
@@ -27,6 +27,9 @@ peers: $(VENV)/.dev
 matrix: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install
 	$(BIN)/python -m tests.matrix $(ARGS)
+
+conformance: $(VENV)/.dev
+	$(BIN)/python -m tests.conformance $(ARGS)
 
 $(VENV)/.serve: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=python3.11')"

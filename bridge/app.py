@@ -98,6 +98,7 @@ class ToolFields(TypedDict, total=False):
     annotations: ToolAnnotations
     icons: list[dict[str, Any]]
     meta: dict[str, Any]
+    input_schema: dict[str, Any]
     on_invalid: Literal["error", "reask"]
     not_secret: tuple[str, ...]
     duplicates: Literal["same", "separate"]
@@ -240,8 +241,10 @@ class Bridge:
         Args:
             function: the function.
             about: `name` (the function's by default), `title`, `description` (the docstring by default), `annotations`
-                (hints such as `{"destructiveHint": True}`), `icons`, `meta`; `on_invalid` and `not_secret` as in
-                `Context.elicit`; `duplicates`: whether an equal call, made while one waits on chat, is the `same`.
+                (hints such as `{"destructiveHint": True}`), `icons`, `meta`; `input_schema`: the JSON Schema of the
+                arguments where no signature can say it, the function then takes them all as one dict; `on_invalid` and
+                `not_secret` as in `Context.elicit`; `duplicates`: whether an equal call, made while one waits on chat,
+                is the `same`.
 
         Returns:
             The function, unchanged.

@@ -65,6 +65,10 @@ class Exchange(Protocol):
         """Send a message before the reply."""
         ...
 
+    async def leave(self) -> None:
+        """End the stream where its client comes back for the rest; elsewhere it stays."""
+        ...
+
     def cancel(self) -> None:
         """End the request: nobody wants its reply any more."""
         ...

@@ -186,6 +186,43 @@ async def test_the_tour_tells_a_no_from_a_closed_question(serve: Serve, route: d
             assert (await mcp.tools.call("page")).text() == "Not paid (decline)."
 
 
+NOT_PLAIN = ("test_error_handling", "test_x_mcp_header", "test_reconnection")
+"""Tools of the suite's server that fail, or want more of a client than this one does: headers, and coming back."""
+
+
+def say(asked: Asked) -> Any:
+    """Something for each field of a form."""
+    values: dict[str, Any] = {"string": "option1", "boolean": True}
+    fields = {name: field for name, field in asked.schema["properties"].items() if name in asked.schema["required"]}
+    return accept({name: values[field["type"]] for name, field in fields.items()})
+
+
+@pytest.mark.behaviour("ASK-8", "ASK-18", "ASK-19", "LEG-7", "LEG-10", "MOD-11")
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
+async def test_the_server_of_the_conformance_suite_does_everything(serve: Serve, revision: str) -> None:
+    example = load(ROOT / "examples" / "everything.py")
+    capabilities = {"elicitation": {}, "sampling": {}, "roots": {}}
+    async with connect(await serve(example.bridge), revision=revision, capabilities=capabilities) as mcp:
+        mcp.on_elicitation(lambda asked: say(asked) if asked.schema.get("required") else accept({}))
+        sampled = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "hello"}}
+        mcp.on_request("sampling/createMessage", lambda params: sampled)
+        mcp.on_request("roots/list", lambda params: {"roots": [{"uri": "file:///here"}]})
+        for tool in await mcp.tools.list():
+            if tool["name"] in NOT_PLAIN or not tool["name"].startswith("test_"):
+                continue
+            result = await mcp.tools.call(tool["name"], dict.fromkeys(tool["inputSchema"]["properties"], "x"))
+            assert not result.is_error, (tool["name"], result.text())
+        assert (await mcp.tools.call("test_error_handling")).is_error
+        assert "email" in (await mcp.tools.call("json_schema_2020_12_tool", {"email": "a@example.org"})).text()
+        assert (await mcp.tools.call("json_schema_2020_12_tool", {"name": "Ada"})).is_error
+        for resource in await mcp.resources.list():
+            assert (await mcp.resources.read(resource["uri"]))["contents"]
+        for prompt in await mcp.prompts.list():
+            if prompt["name"] != "test_input_required_result_prompt" or revision > "2025-06":
+                given = {argument["name"]: "test://x" for argument in prompt["arguments"]}
+                assert (await mcp.prompts.get(prompt["name"], given))["messages"]
+
+
 @pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))
 async def test_the_readmes_code_runs(block: str) -> None:
     scope: dict[str, Any] = {"__name__": "readme"}

@@ -17,6 +17,7 @@ LAYERS = (
     "publishing",
     "sessions",
     "upstreams",
+    "content",
     "claims",
     "calls",
     "pending",

@@ -53,9 +53,29 @@ def _can_show(field: Json, revision: Revision) -> bool:
     words = {*_SHOWN.get(kind, ()), "format", "enumNames"} if isinstance(kind, str) else set()
     if not field.keys() <= words or field.get("format", "uri") not in _FORMATS:
         return False
+    if not (_has_choices(field, "oneOf") if kind != "array" else _has_items(field.get("items"))):
+        return False
     return revision.rich_forms or (
         kind != "array" and "oneOf" not in field and (kind == "boolean" or "default" not in field)
     )
+
+
+def _has_choices(field: Json, titled: str) -> bool:
+    """Whether what it offers to choose from, if anything, is written in the words of the protocol."""
+    options, values, names = field.get(titled, []), field.get("enum", []), field.get("enumNames", [])
+    return (
+        all(isinstance(option, dict) and option.keys() == {"const", "title"} for option in options)
+        and all(isinstance(text, str) for option in options for text in option.values())
+        and all(isinstance(value, str) for value in (*values, *names))
+        and not (options and values)
+        and len(names) in (0, len(values))
+    )
+
+
+def _has_items(items: Any) -> bool:
+    if not isinstance(items, dict) or not _has_choices(items, "anyOf"):
+        return False
+    return items.keys() == {"anyOf"} or (items.keys() == {"type", "enum"} and items["type"] == "string")
 
 
 def _plain_sampling(params: Json, revision: Revision) -> Json:

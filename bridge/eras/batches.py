@@ -55,6 +55,9 @@ class _EntryExchange:
     async def send(self, message: Json) -> None:
         """See `Exchange`: there is no way for it."""
 
+    async def leave(self) -> None:
+        """See `Exchange`: there is no stream."""
+
     def cancel(self) -> None:
         """See `Exchange`."""
         self.scope.cancel()

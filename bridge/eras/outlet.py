@@ -82,3 +82,7 @@ class CallOutlet:
         if logger is not None:
             params["logger"] = logger
         await self._exchange.send(notification("notifications/message", params))
+
+    async def leave(self) -> None:
+        """See `Outlet`."""
+        await self._exchange.leave()

@@ -96,6 +96,9 @@ class Exchange:
         if self._takes.events and not self._over:
             await self._write(event(encode(message)))
 
+    async def leave(self) -> None:
+        """A modern client cannot come back to a stream: it stays."""
+
     async def serve(self, request: Request, handle: Callable[[], Awaitable[Json]]) -> None:
         """Run a request, and send its reply.
 
@@ -330,6 +333,11 @@ class SessionExchange(Exchange):
             await self._leave()
         if self.on_closing is not None:
             self.on_closing()
+
+    async def leave(self) -> None:
+        """End the stream, where a client of this revision knows to come back for the rest."""
+        if self._takes.events and self._session.profile.revision.priming_events and not (self._gone or self._over):
+            await self._leave()
 
     async def _leave(self) -> None:
         """End the stream so that the client comes back for the rest, here or at another node."""

@@ -43,6 +43,9 @@ class ConnectionExchange:
         self.questions: set[RequestId] = set()
         """The ids of what the client was asked and has not answered yet."""
 
+    async def leave(self) -> None:
+        """See `Exchange`: the stream is that of the connection."""
+
     def cancel(self) -> None:
         """End the request; its client is told."""
         self.scope.cancel()

@@ -20,7 +20,7 @@ async def attempt(
     talk: Talk,
     *,
     log_level: str | None,
-    reached_by: Callable[[str], None],
+    reached_by: Callable[[Reached], None],
 ) -> Finished | Failed:
     """Make the request of a call.
 
@@ -31,7 +31,7 @@ async def attempt(
         params: the params of the request.
         talk: takes what the server says meanwhile.
         log_level: what the server has to be told of the level of logs, where its session has one for all.
-        reached_by: told the name of the link.
+        reached_by: told by which link.
 
     Returns:
         How it ended; where the server was away or cut off, with a text that says whether anything may have run.
@@ -39,7 +39,7 @@ async def attempt(
 
     async def once() -> Finished | Failed:
         reached = await connect()
-        reached_by(reached.name)
+        reached_by(reached)
         reached.users += 1
         try:
             if log_level is not None:

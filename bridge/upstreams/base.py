@@ -123,6 +123,10 @@ class Outlet(Protocol):
         """Send a log message, if the client wants that level."""
         ...
 
+    async def leave(self) -> None:
+        """End the stream of the call, if its client comes back for the rest."""
+        ...
+
 
 class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
     """How a call may ask.

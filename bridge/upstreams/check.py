@@ -56,6 +56,9 @@ class _Outlet:
     async def log(self, level: str, data: Any, logger: str | None) -> None:
         pass
 
+    async def leave(self) -> None:
+        pass
+
 
 _CAPABILITIES: Final[Json] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 _CALLER: Final = _Caller(ClientProfile(MODERN, _CAPABILITIES, {"name": "check_upstream", "version": "1"}))

@@ -391,6 +391,16 @@ class Context:
         """Send a log message of level `error`."""
         await self.log("error", data)
 
+    async def close_stream(self) -> None:
+        """End the connection of this call while it goes on, where its client comes back for the rest.
+
+        So a long call holds no connection. Only a client of 2025-11-25 over HTTP comes back; for others nothing
+        happens, and nothing is lost for any.
+
+        Source: basic/transports#sending-messages-to-the-server of 2025-11-25.
+        """
+        await self._call.outlet.leave()
+
     def _form(self, message: str, schema: Any, on_invalid: OnInvalid | None, not_secret: Collection[str]) -> _Read:
         rules = self._call.rules
         form = form_of(schema)
@@ -404,9 +414,10 @@ class Context:
             if name not in not_secret and name not in rules.not_secret:
                 _log.warning("the description of the field %r of %r speaks of a secret", name, message)
         reask = MAX_REASKS if (on_invalid or rules.on_invalid) == "reask" else 0
-        return _Read(
-            Asked(digest=form.digest, message=message, schema=form.schema, reask=reask), form.read, form.confirms
-        )
+        # A JSON Schema goes out as its author wrote it, where the client's revision has all its words.
+        written = dict(schema) if isinstance(schema, Mapping) and not form.confirms and schema != form.schema else None
+        asked = Asked(digest=form.digest, message=message, schema=form.schema, reask=reask, relayed=written)
+        return _Read(asked, form.read, form.confirms)
 
     def _url(self, message: str, url: str, elicitation_id: str | None) -> _Read:
         if not is_web_url(url):

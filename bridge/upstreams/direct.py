@@ -63,8 +63,8 @@ class Direct:
                 return timed_out(call.request, self._server, self._seconds)
             return cancelled(call.request, self._server)
 
-    def _reached_by(self, name: str) -> None:
-        self.link_name = name
+    def _reached_by(self, reached: Reached) -> None:
+        self.link_name = reached.name
 
     def end_if_late(self, now: float) -> None:
         """End the call where it has taken longer than it may."""

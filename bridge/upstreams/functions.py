@@ -136,7 +136,7 @@ class Functions:
         """Make a function a tool; see `Bridge.tool`. `about` holds what of its definition the author gives."""
         name = about.get("name") or function.__name__
         _check_name("tool", name, self._tools)
-        signature = Signature(function, Context)
+        signature = Signature(function, Context, about.get("input_schema"))
         definition = _definition(name, function, about)
         definition["inputSchema"] = signature.input_schema
         if signature.output_schema is not None:

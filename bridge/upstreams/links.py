@@ -111,6 +111,11 @@ class Link(Protocol):
         """Whether requests can be made; once False, it stays so, and another link has to be made."""
         ...
 
+    @property
+    def names_requests(self) -> bool:
+        """Whether what the server asks comes with the request that it belongs to."""
+        ...
+
     async def request(self, method: str, params: Json, talk: Talk | None = None) -> Finished | Failed:
         """Make a request and return how it ended. Cancelled, it tells the server so, and only then ends.
 

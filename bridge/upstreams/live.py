@@ -8,7 +8,7 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import anyio
@@ -28,6 +28,10 @@ __all__ = ["Live", "Report"]
 
 _MAX_REPORTS: Final = 1000
 _CANCEL_SECONDS: Final = 10.0
+_QUIET_SECONDS: Final = 0.02
+"""How long after a question nothing may come before the call stops there."""
+_GATHER_SECONDS: Final = 0.2
+"""How long questions are gathered at most."""
 _log = logging.getLogger("bridge.upstream")
 
 
@@ -57,6 +61,7 @@ class Live:
         holds: where it is found while it is suspended.
         hold: whether it stays suspended at a question; else it is given up there, and run again with the answer.
         seconds: how long it may take, the time not counted while a person is asked.
+        keys: the names of its questions, in the order in which it asks; ours for what it asks beyond.
         scope: what its task runs in.
     """
 
@@ -71,6 +76,7 @@ class Live:
         hold: bool,
         seconds: float,
         scope: anyio.CancelScope,
+        keys: Sequence[str] = (),
     ) -> None:
         self._call = call
         self._server = server
@@ -79,10 +85,13 @@ class Live:
         self._holds = holds
         self._hold = hold
         self._seconds = seconds
+        self._keys = iter(keys)
         self._replay = Replay(call.journal, equals=True)
         self._after = ROOT
         self.link_name = ""
         """Names the session with the server."""
+        self._gathers = False
+        """Whether the questions of several tasks of the call reach us while it waits: elsewhere it has no turn then."""
         self._open: dict[str, _Open] = {}
         self._reports: deque[Report] = deque(maxlen=_MAX_REPORTS)
         self._outcome: Finished | Failed | None = None
@@ -125,8 +134,8 @@ class Live:
                 self.on_over()
 
     async def _requested(self) -> Finished | Failed:
-        def reached_by(name: str) -> None:
-            self.link_name = name
+        def reached_by(reached: Reached) -> None:
+            self.link_name, self._gathers = reached.name, reached.link.names_requests
 
         call = self._call
         level = None if call.caller.id else self.log_level
@@ -187,7 +196,7 @@ class Live:
             _log.warning("%s asks what cannot be asked: %s", self._server, relayed.message)
             return relayed
         self._warn(relayed)
-        path, question, reply = self._replay.ask(self._after, relayed.asked, None)
+        path, question, reply = self._replay.ask(self._after, relayed.asked, next(self._keys, None))
         self._after = path
         return relayed.back(await self._answer(path, question) if reply is None else reply)
 
@@ -240,16 +249,33 @@ class Live:
         self._replay.journal = call.journal
         self.on_over = None
         self._hand_in(call.journal.replies)
+        gathers_until = math.inf
         while True:
             while self._reports:
                 await self._hand_out(self._reports.popleft())
             if self._outcome is not None:
                 call.journal.held = ""
                 return self._outcome
-            if self._open:
+            if not self._open:
+                gathers_until = math.inf
+                await self._stirs_within(math.inf)
+                continue
+            # What the server asks at once goes out together; a moment is enough to tell.
+            now = self._now()
+            gathers_until = min(gathers_until, now + _GATHER_SECONDS)
+            patience = min(_QUIET_SECONDS, gathers_until - now) if self._gathers else 0.0
+            if not (patience and await self._stirs_within(patience)):
                 return await self._stopped()
-            self._stirred = asyncio.Event()
-            await self._stirred.wait()
+
+    async def _stirs_within(self, seconds: float) -> bool:
+        """Wait until something happens; return whether it did in time."""
+        stirred = self._stirred = asyncio.Event()
+        if seconds == math.inf:
+            await stirred.wait()
+            return True
+        with anyio.move_on_after(seconds):
+            await stirred.wait()
+        return stirred.is_set()
 
     def _hand_in(self, replies: Mapping[str, Reply]) -> None:
         for path in [path for path in self._open if path in replies]:

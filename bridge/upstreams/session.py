@@ -80,6 +80,11 @@ class LegacyLink:
         return self._facts
 
     @property
+    def names_requests(self) -> bool:
+        """See `Link`."""
+        return self._wire.names_requests
+
+    @property
     def is_open(self) -> bool:
         """See `Link`."""
         return self._why_closed is None

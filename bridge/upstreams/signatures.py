@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, NotRequired, get_origin, get_type_hints, is_typeddict
 
 import msgspec
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model, with_config
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
@@ -39,12 +41,13 @@ class Signature:
     Args:
         function: the author's function.
         context: the class whose annotation marks the parameter that is injected.
+        input_schema: the schema of the arguments, where the author wrote it: the function takes them all as one dict.
 
     Raises:
-        ConfigurationError: a parameter that JSON arguments cannot fill.
+        ConfigurationError: a parameter that JSON arguments cannot fill, or a schema that is none.
     """
 
-    def __init__(self, function: Callable[..., Any], context: type) -> None:
+    def __init__(self, function: Callable[..., Any], context: type, input_schema: Json | None = None) -> None:
         try:
             hints = get_type_hints(function, include_extras=True)
         except NameError as error:
@@ -52,9 +55,15 @@ class Signature:
         parameters = inspect.signature(function).parameters
         self.context_name = next((name for name in parameters if _is(hints.get(name), context)), None)
         taken = {name: parameter for name, parameter in parameters.items() if name != self.context_name}
-        self.input_schema = _input_schema(function, taken, hints)
-        self._defaults = _field_defaults(taken)
-        self._validate = _arguments_adapter(taken, hints).validator.validate_python
+        self._defaults: dict[str, Any] = {}
+        self._validate: Callable[[Json], dict[str, Any]]
+        if input_schema is None:
+            self.input_schema = _input_schema(function, taken, hints)
+            self._defaults = _field_defaults(taken)
+            self._validate = _arguments_adapter(taken, hints).validator.validate_python
+        else:
+            self.input_schema = input_schema
+            self._validate = _by_schema(function, list(taken), input_schema)
         returned = hints.get("return", inspect.Signature.empty)
         self._output, self.output_schema = _output(function, returned)
         self._plain = returned if returned in (int, bool) else None
@@ -81,6 +90,27 @@ class Signature:
         if type(value) is self._plain:
             return value
         return self._output.serializer.to_python(value, mode="json", warnings="error", by_alias=True)
+
+
+def _by_schema(function: Callable[..., Any], taken: list[str], schema: Json) -> Callable[[Json], dict[str, Any]]:
+    """Checks arguments against the author's own schema, and makes one argument of them."""
+    if len(taken) != 1:
+        raise ConfigurationError(f"{function.__qualname__}: with input_schema it takes all arguments as one dict")
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ConfigurationError(f"{function.__qualname__}: input_schema is no JSON Schema: {error.message}") from None
+    if schema.get("type") != "object":
+        raise ConfigurationError(f'{function.__qualname__}: input_schema needs "type": "object"')
+    validator, (name,) = Draft202012Validator(schema), taken
+
+    def validate(arguments: Json) -> dict[str, Any]:
+        wrong = [f"{'.'.join(map(str, e.path)) or 'arguments'}: {e.message}" for e in validator.iter_errors(arguments)]
+        if wrong:
+            raise ArgumentsError("\n".join(wrong))
+        return {name: arguments}
+
+    return validate
 
 
 def _is(annotation: Any, kind: type) -> bool:

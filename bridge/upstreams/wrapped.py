@@ -8,7 +8,7 @@ from typing import Final, Literal
 import anyio
 import msgspec
 
-from bridge.errors import RemoteError, UpstreamUnreachable
+from bridge.errors import ConfigurationError, RemoteError, UpstreamUnreachable
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.inbound import ParameterHeaders
 from bridge.protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, Json, notification
@@ -67,11 +67,18 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
         resume: how it goes on after a question: `hold` (its call stays suspended) or `rerun` (it is called again).
         repeatable: whether running it twice does no harm, so that one that was cut off is run again.
         duplicates: an equal call while one waits on chat is the `same` call, or `separate`.
+        keys: the names on the wire of its questions, in the order in which it asks, for clients that know them; what it
+            asks beyond is `elicitation-1` and so on. A modern server names its questions itself.
     """
 
     resume: Literal["hold", "rerun"] | None = None
     repeatable: bool | None = None
     duplicates: Literal["same", "separate"] = "same"
+    keys: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.keys)) < len(self.keys):
+            raise ConfigurationError(f"each question needs a key of its own, not {self.keys!r}")
 
 
 class WrapRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -256,6 +263,7 @@ class Wrapped:
             self._holds,
             hold=resume == "hold",
             seconds=self._rules.call_seconds,
+            keys=() if rules is None else rules.keys,
             scope=self._new_scope(),
         )
         self._under_way.start(live)

@@ -740,3 +740,31 @@ async def test_a_pending_chat_call_outlives_the_grace_time(serve: Serve, store: 
         assert await work.ended() == ["cancelled"], "the grace time is over"
         arguments = {"elicitId": pending["elicitId"], **accept({"name": "Ada"})}
         assert text((await (await post_call(mcp, FALLBACK_TOOL_NAME, arguments)).rest())[-1]) == "Ada"
+
+
+# LEG-7: a call that lets its connection go
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+@behaviour("LEG-7", "LEG-11")
+async def test_a_tool_may_close_the_stream_of_its_call_where_the_client_comes_back(serve: Serve, revision: str) -> None:
+    bridge, work = Bridge("streams"), Work()
+
+    @bridge.tool
+    async def long(ctx: Context) -> str:
+        await ctx.close_stream()
+        await work()
+        return "done"
+
+    async with connect(await serve(bridge), revision=revision) as mcp:
+        if revision != "2025-11-25":
+            work.go.set()
+            assert (await mcp.tools.call("long")).text() == "done"
+            return
+        call = await post_call(mcp, "long")
+        assert await call.rest() == []
+        assert work.trace == []
+        back = await resume(mcp, last_id(call))
+        work.go.set()
+        assert text(await back.next()) == "done"
+        assert await back.rest() == []

@@ -6,6 +6,7 @@ install` makes them; a test that needs one makes it at most once, and is skipped
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,9 @@ _BRIDGE = (
     "websockets",
 )
 """What the bridge imports to serve. The bridge itself comes from the checkout, by PYTHONPATH: none here is ever old."""
+_ARCHITECTURE = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), "arm64")
+_NODE_22 = f"node-{'win' if sys.platform == 'win32' else sys.platform}-{_ARCHITECTURE}@22.23.3"
+"""A Node of its own for a peer that needs a newer one than is on PATH: the package `node` would run a script for it."""
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "mcp1": ("mcp[ws]==1.30.0",),
     "mcp2": ("mcp==2.3.0",),
@@ -46,8 +50,9 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "mcpuse": ("mcp-use@2.5.2",),
     "inspector": ("@modelcontextprotocol/inspector@2.12.0",),
     "mcp-remote": ("mcp-remote@0.15.1",),
+    "conformance": ("@modelcontextprotocol/conformance@0.2.0-alpha.12", _NODE_22),
 }
-OF_NPM = frozenset({"ts1", "ts2", "ts2server", "everything", "mcpuse", "inspector", "mcp-remote"})
+OF_NPM = frozenset({"ts1", "ts2", "ts2server", "everything", "mcpuse", "inspector", "mcp-remote", "conformance"})
 """The environments of npm packages; the others are of pip's."""
 INSTALL_SECONDS = 100
 _STAMP = "complete"

@@ -59,6 +59,11 @@ class ModernLink:
         self._listener.start()
 
     @property
+    def names_requests(self) -> bool:
+        """See `Link`."""
+        return True
+
+    @property
     def is_open(self) -> bool:
         """See `Link`."""
         return self._carrier.is_open

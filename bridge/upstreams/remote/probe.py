@@ -26,7 +26,15 @@ from bridge.upstreams.remote.envelope import Envelope
 from bridge.upstreams.remote.multiplexing import WireCarrier
 from bridge.upstreams.wires import Wire
 
-__all__ = ["PROBE_SECONDS", "Legacy", "discover_message", "found", "initialize_message", "probe_wire"]
+__all__ = [
+    "PROBE_SECONDS",
+    "Legacy",
+    "contradicts_itself",
+    "discover_message",
+    "found",
+    "initialize_message",
+    "probe_wire",
+]
 
 PROBE_SECONDS: Final = 30.0
 """How long a server may take until it says something that tells what it is."""
@@ -80,6 +88,14 @@ def found(name: str, response: Response) -> Facts | Legacy:
         # Some legacy servers answer anything with an empty result.
         return Legacy()
     return _facts(result) if MODERN.name in versions else _by_versions(name, versions)
+
+
+def contradicts_itself(response: Response) -> bool:
+    """Whether a server refused the revision that it says it speaks, as one does on its way from one to the next."""
+    error = response.error if isinstance(response.error, dict) else {}
+    data = error.get("data")
+    supported = data.get("supported") if isinstance(data, dict) else None
+    return error.get("code") == UNSUPPORTED_VERSION and isinstance(supported, list) and MODERN.name in supported
 
 
 def _by_versions(name: str, versions: Any) -> Legacy:

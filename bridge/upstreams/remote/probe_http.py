@@ -14,7 +14,13 @@ from bridge.upstreams.links import Facts
 from bridge.upstreams.remote.envelope import request_headers
 from bridge.upstreams.remote.http import HttpClient, HttpReply
 from bridge.upstreams.remote.posting import POSTED, read_reply
-from bridge.upstreams.remote.probe import PROBE_SECONDS, discover_message, found, initialize_message
+from bridge.upstreams.remote.probe import (
+    PROBE_SECONDS,
+    contradicts_itself,
+    discover_message,
+    found,
+    initialize_message,
+)
 from bridge.upstreams.remote.refusals import error_in, refusal
 from bridge.upstreams.remote.sse import SseWire
 from bridge.upstreams.remote.streamable import StreamableWire
@@ -42,6 +48,9 @@ async def probe_http(client: HttpClient) -> Facts | MakeWire:
     message = discover_message()
     headers = request_headers("server/discover", message["params"], ())
     response = await _posted(client, message, headers)
+    if response is not None and contradicts_itself(response):
+        # Asked once more with a revision of its list, which is the same one. Source: basic/versioning.
+        response = await _posted(client, message, headers)
     if response is not None and isinstance(facts := found(client.name, response), Facts):
         return facts
     # A JSON-RPC error to a POST is what no server of HTTP+SSE answers.

@@ -55,6 +55,11 @@ class LinkV2:
         return self._facts
 
     @property
+    def names_requests(self) -> bool:
+        """See `Link`."""
+        return True
+
+    @property
     def is_open(self) -> bool:
         """See `Link`."""
         return self._is_open

@@ -188,6 +188,22 @@ async def test_a_modern_url_is_found_by_discovery_alone() -> None:
     assert exchange.headers["mcp-method"] == "server/discover"
 
 
+@behaviour("UPS-2")
+async def test_a_server_that_refuses_the_revision_that_it_lists_is_asked_once_more() -> None:
+    def answer(exchange: Exchange) -> Any:
+        data = {"supported": ["2026-07-28"], "requested": "2026-07-28"}
+        error = {"code": -32022, "message": "Unsupported protocol version", "data": data}
+        refused = {"jsonrpc": "2.0", "id": exchange.message["id"], "error": error}
+        patient = len(seen) > 0
+        seen.append(exchange.headers["mcp-protocol-version"])
+        return exchange.result(DISCOVERED) if patient else exchange.answer(400, refused)
+
+    seen: list[str] = []
+    async with at(answer) as (server, _):
+        assert server.era is Era.MODERN
+    assert seen == ["2026-07-28", "2026-07-28"]
+
+
 async def legacy(exchange: Exchange, status: int, body: Any = b"") -> None:
     if exchange.method == "POST" and exchange.message["method"] == "initialize":
         await exchange.result(INITIALIZED, mcp_session_id="probe")
