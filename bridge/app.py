@@ -211,8 +211,7 @@ class Bridge:
             ConfigurationError: a target that is no server, or options that cannot work.
             MissingExtraError: the target needs a package that is not installed.
         """
-        options.setdefault("elicitation", True)
-        reached, elicitation = server or ServerOptions(), options["elicitation"]
+        reached, elicitation = server or ServerOptions(), options.setdefault("elicitation", True)
         make = server_maker(target, reached)
 
         def upstream() -> Upstream:

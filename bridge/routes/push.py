@@ -229,15 +229,10 @@ class Push:
         parked, position = False, inbox.position
         current.exchange.on_closing = current.exchange.cancel
         try:
-            with anyio.CancelScope() as asking:
-                if current.hold is not None:
-                    current.hold.on_over = asking.cancel
-                    if current.hold.is_over:
-                        asking.cancel()
-                entry = await self._entry(current, session, question_id, inbox)
-            if asking.cancelled_caught:
+            entry = await self._wanted(current, session, question_id, inbox)
+            if isinstance(entry, _Withdrawn):
                 await self._withdraw(current, question_id, "nobody waits for the answer any more")
-                return _Withdrawn()
+                return entry
             if not isinstance(entry, _Late):
                 return _read(question, entry, session.profile.revision)
             soft = self._soft_deadline(session)
@@ -253,6 +248,18 @@ class Push:
             if not parked:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(_CLEANUP_SECONDS):
                     await self._sessions.forget_answer(session, question_id)
+
+    async def _wanted(
+        self, current: Round, session: Session, question_id: str, inbox: LogReader
+    ) -> Entry | _Late | _Withdrawn:
+        """Wait for the entry that answers, for as long as the call that is suspended at the question wants it."""
+        with anyio.CancelScope() as asking:
+            if current.hold is not None:
+                current.hold.on_over = asking.cancel
+                if current.hold.is_over:
+                    asking.cancel()
+            return await self._entry(current, session, question_id, inbox)
+        return _Withdrawn()
 
     async def _withdraw(self, current: Round, question_id: str, reason: str) -> None:
         """Let the client take down what it shows."""

@@ -14,11 +14,11 @@ import anyio
 import msgspec
 
 from bridge.asking.form import digest
-from bridge.errors import UpstreamUnreachable
+from bridge.errors import RemoteError, UpstreamUnreachable
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import Json
 from bridge.protocol.revisions import Era
-from bridge.upstreams.base import Caller
+from bridge.upstreams.base import Caller, Failed, Finished
 from bridge.upstreams.links import Hello, Link, News, Server
 
 __all__ = ["INFO", "LinkLimits", "Links", "Reached"]
@@ -28,6 +28,7 @@ INFO: Final[Json] = {"name": "mcp-session-bridge", "version": "0.1.0"}
 
 _ELICITATION: Final[Json] = {"form": {}, "url": {}}
 _LOOK_SECONDS: Final = 15.0
+_MAX_SUBSCRIBED: Final = 10_000
 _log = logging.getLogger("bridge.upstream")
 
 Key: TypeAlias = tuple[Any, ...]
@@ -61,6 +62,7 @@ class Reached:
         """How many calls are under way on it."""
         self.used_at = anyio.current_time()
         self._log_level: str | None = None
+        self._subscribed: set[str] = set()
 
     @property
     def link(self) -> Link:
@@ -68,10 +70,28 @@ class Reached:
         assert self.made is not None
         return self.made
 
-    def remake(self, link: Link) -> None:
-        """Use another link from now on."""
-        self.made = link
-        self._log_level = None
+    async def request(self, method: str, params: Json) -> Finished | Failed:
+        """Make a request beside calls, and remember what it sets up in the server's session."""
+        reply = await self.link.request(method, params)
+        if isinstance(reply, Finished):
+            if method == "logging/setLevel":
+                self._log_level = params["level"]
+            elif method == "resources/subscribe" and len(self._subscribed) < _MAX_SUBSCRIBED:
+                self._subscribed.add(params["uri"])
+            elif method == "resources/unsubscribe":
+                self._subscribed.discard(params["uri"])
+        return reply
+
+    async def remake(self, link: Link) -> None:
+        """Use another link from now on, set up as the one before it was."""
+        self.made, level, self._log_level = link, self._log_level, None
+        try:
+            if level is not None:
+                await self.want_log(level)
+            for uri in sorted(self._subscribed):
+                await link.request("resources/subscribe", {"uri": uri})
+        except RemoteError as error:
+            _log.warning("a session with a server is not set up as the one before it: %s", error)
 
     async def want_log(self, level: str) -> None:
         """Have a legacy server, which knows one level for its session, send at least what is wanted now."""
@@ -79,8 +99,7 @@ class Reached:
         if facts.revision.era is Era.MODERN or "logging" not in facts.capabilities:
             return
         if self._log_level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self._log_level):
-            self._log_level = level
-            await self.link.request("logging/setLevel", {"level": level})
+            await self.request("logging/setLevel", {"level": level})
 
 
 class Links:
@@ -145,7 +164,7 @@ class Links:
                 capabilities=self._capabilities(caller), info=(caller.profile.info or INFO) if is_own else INFO
             )
             link = await self._server.connect(hello, self._news(reached.name, caller.id if is_own else ""))
-            reached.remake(link)
+            await reached.remake(link)
 
     def _capabilities(self, caller: Caller) -> Json:
         """What is declared to the server on behalf of a caller."""

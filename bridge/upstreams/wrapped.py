@@ -317,7 +317,7 @@ class Wrapped:
     async def _ask_for(self, method: str, params: Json, caller: Caller) -> Finished | Failed:
         plain = {key: value for key, value in params.items() if key != "_meta"}
         try:
-            return await (await self._links.get(caller)).link.request(method, plain)
+            return await (await self._links.get(caller)).request(method, plain)
         except RemoteError as error:
             return self._lost(error)
 

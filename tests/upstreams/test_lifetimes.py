@@ -1,13 +1,10 @@
 """What ends with what: calls, children, sessions; and that nothing is left behind."""
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,9 @@ from bridge.testing import accept, connect
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
 from tests.conftest import Serve
+from tests.upstreams import web
 from tests.upstreams.plain import Plain
+from tests.upstreams.web import Handle, http_server
 
 behaviour = pytest.mark.behaviour
 
@@ -127,45 +126,6 @@ async def _served_at(process: Any) -> str:
     return text.partition(b"is served at ")[2].split()[0].decode()
 
 
-Handle = Callable[[dict[str, Any]], tuple[int, Any]]
-left = anyio.Event()
-"""Set when a client has left a request that is never answered."""
-heads: list[bytes] = []
-"""The heads of the requests that `http_server` has got."""
-
-
-@asynccontextmanager
-async def http_server(handle: Handle) -> AsyncIterator[str]:
-    """A server of one's own over a real socket: from a message to an HTTP status and a body."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                heads.append(head)
-                fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
-                body = await reader.readexactly(int(fields.get(b"content-length", 0)))
-                status, answer = handle(json.loads(body)) if body else (405, None)
-                if not status:
-                    # It never answers: the client closes the connection when it gives up.
-                    assert not await reader.read()
-                    left.set()
-                    return
-                data = b"" if answer is None else encode(answer)
-                kind = b"content-type: application/json\r\nmcp-session-id: s1\r\n"
-                writer.write(b"HTTP/1.1 %d X\r\n%scontent-length: %d\r\n\r\n" % (status, kind, len(data)) + data)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-    finally:
-        server.close()
-
-
 def failing(effects: list[str], *, modern: bool) -> Handle:
     """A server that does what it is told, and then answers 500."""
     capabilities = {"tools": {}}
@@ -212,32 +172,31 @@ async def test_a_server_that_fails_after_it_has_acted_is_not_called_again(serve:
 @pytest.mark.parametrize("modern", [True, False], ids=["modern", "legacy"])
 @behaviour("UPS-14")
 async def test_a_callers_token_never_goes_to_the_server_behind(serve: Serve, modern: bool) -> None:
-    heads.clear()
+    web.heads.clear()
     own = ServerOptions(headers={"Authorization": "Bearer its-own"})
     async with http_server(failing([], modern=modern)) as url:
         app = await serve(Bridge.wrap(url, server=own))
         for revision in ("2026-07-28", "2025-11-25"):
             async with connect(app, revision=revision, headers={"authorization": "Bearer the-callers"}) as mcp:
                 await mcp.tools.call("act")
-    assert not any(b"the-callers" in head for head in heads)
-    assert all(b"Bearer its-own" in head for head in heads)
+    assert not any(b"the-callers" in head for head in web.heads)
+    assert all(b"Bearer its-own" in head for head in web.heads)
 
 
 @behaviour("UPS-10", "UPS-8", "MOD-10")
 async def test_a_call_of_a_modern_server_ends_with_its_time_and_with_its_client(serve: Serve) -> None:
-    global left
     async with http_server(failing([], modern=True)) as url:
-        left = anyio.Event()
+        web.left = anyio.Event()
         async with connect(await serve(Bridge.wrap(url, rules=WrapRules(call_seconds=0.3)))) as mcp:
             late = await mcp.tools.call("act", {"hang": True})
             assert late.error_code == "INTERRUPTED"
             assert "took longer than 0.3 seconds" in late.text()
             with anyio.fail_after(20):
-                await left.wait()
-        left = anyio.Event()
+                await web.left.wait()
+        web.left = anyio.Event()
         async with connect(await serve(Bridge.wrap(url))) as mcp:
             params = {"name": "act", "arguments": {"hang": True}}
             reply = await mcp.raw.post(mcp._completed({"method": "tools/call", "params": params}))
             reply.disconnect()
             with anyio.fail_after(20):
-                await left.wait()
+                await web.left.wait()

@@ -157,3 +157,15 @@ async def test_who_listens_is_told_of_lists_though_it_never_called(plain: Plain,
         await other.tools.call("touch", {"uri": "note://1"})
         assert (await anext(heard))["method"] == "notifications/tools/list_changed"
         reply.disconnect()
+
+
+@behaviour("UPS-6", "LEG-6")
+async def test_a_child_that_is_started_anew_hears_what_the_session_had_set_up(plain: Plain, serve: Serve) -> None:
+    async with connect(await serve(plain.bridge()), revision="2025-11-25") as mcp:
+        await mcp.request("resources/subscribe", {"uri": "note://1"})
+        await mcp.request("resources/subscribe", {"uri": "note://2"})
+        await mcp.request("resources/unsubscribe", {"uri": "note://2"})
+        await mcp.tools.call("die")
+        await mcp.tools.call("echo")
+        await plain.wrote("subscribed note://1", 2)
+    assert sum(line == "subscribed note://2" for line in plain.lines) == 1
