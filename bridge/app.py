@@ -1,10 +1,8 @@
-"""`Bridge`: what a user holds. It registers tools, and puts the parts together into an app."""
+"""`Bridge`: what a user holds. It registers tools, wraps servers, and makes apps that serve them."""
 
 import logging
 import os
-import secrets
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Literal, TypeVar, Unpack, overload
 from weakref import WeakSet
@@ -21,39 +19,25 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from bridge.asking.routes import ClientRule, RouteName
-from bridge.asking.seal import KeyRing, Seal
-from bridge.calls import Calls, Route
-from bridge.claims import Claims
-from bridge.eras.legacy import LegacyEra
-from bridge.eras.listening import Listening
-from bridge.eras.modern import ModernEra
-from bridge.errors import ConfigurationError, MissingExtraError, StoreError
+from bridge.application import Application, Serves
+from bridge.asking.routes import ClientRule
+from bridge.asking.seal import KeyRing
+from bridge.errors import ConfigurationError, MissingExtraError
 from bridge.keys import random_keys
-from bridge.node import Node
-from bridge.pending import SealedPending, SessionPending
-from bridge.protocol.messages import encode
-from bridge.publishing import Change, Publisher
-from bridge.routes.chat import Chat, ChatRules, NoChat
-from bridge.routes.push import Push, PushLimits
-from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
+from bridge.publishing import Change
+from bridge.routes.push import PushLimits
 from bridge.server import Authenticate, Options, ServerInfo, Transport
-from bridge.sessions import Session, SessionLimits, Sessions, complete_page
+from bridge.sessions import SessionLimits, complete_page
 from bridge.stores import MemoryStore, Store, open_store
-from bridge.transports.endpoints import Endpoints
-from bridge.transports.exchange import RETRY_AFTER, send_json
-from bridge.transports.gate import Refusal
-from bridge.transports.parts import Parts
 from bridge.transports.pipes import take_streams
 from bridge.transports.stdio import StdioTransport
-from bridge.transports.websocket import refuse_handshake
 from bridge.transports.websocket_server import WebSocketServer
-from bridge.upstreams.base import AskingRules, Policy, Said, Surroundings, Upstream
+from bridge.upstreams.base import AskingRules, Policy, Upstream
 from bridge.upstreams.functions import Functions, ToolAnnotations
 from bridge.upstreams.targets import ServerOptions, server_maker
 from bridge.upstreams.wrapped import Wrapped, WrapRules
 
-__all__ = ["Application", "Bridge"]
+__all__ = ["Application", "Bridge", "check_exposure"]
 
 _log = logging.getLogger("bridge")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -369,7 +353,14 @@ class Bridge:
 
     def asgi(self, *, path: str = "/mcp") -> "Application":
         """Make an ASGI app that serves the bridge at `path`; mounted in another app, give its path there."""
-        app = Application(self, path)
+        serves = Serves(
+            server=self.server,
+            options=self.options,
+            store=self.store,
+            keys=self.keys,
+            make_upstream=self.make_upstream,
+        )
+        app = Application(serves, path)
         self._apps.add(app)
         return app
 
@@ -434,184 +425,6 @@ class Bridge:
             await StdioTransport(app.parts, incoming, outgoing).serve(until_signal=True)
 
 
-class Application:
-    """A bridge as an ASGI app: one node, with its own lifespan. It also starts by itself with its first request.
-
-    Args:
-        bridge: what to serve.
-        path: where the MCP endpoint is.
-    """
-
-    def __init__(self, bridge: Bridge, path: str) -> None:
-        self._bridge = bridge
-        self._path = "/" + path.strip("/")
-        self._parts: Parts | None = None
-        self._endpoints: Endpoints | None = None
-        self._starting = anyio.Lock()
-        self.node = Node(bridge.store)
-        self.sessions = Sessions(self.node, bridge.options.sessions)
-        self.publisher = Publisher(self.node)
-        self.upstream = bridge.make_upstream()
-
-    @property
-    def name(self) -> str:
-        """How the server is called; once it is started, a wrapped one as it calls itself."""
-        return str(_named(self._bridge.server, self.upstream.said).info.get("name", ""))
-
-    async def start(self) -> None:
-        """Begin to serve.
-
-        Raises:
-            UpstreamUnreachable: the server that is wrapped cannot be reached.
-        """
-        async with self._starting:
-            if self._endpoints is None:
-                await self.node.start()
-                try:
-                    await self.sessions.start()
-                    await self.publisher.start()
-                    await self.upstream.start(self._surroundings())
-                    self._parts = await self._build()
-                except BaseException:
-                    with anyio.CancelScope(shield=True):
-                        await self.upstream.aclose()
-                        await self.node.stop()
-                    raise
-                self._endpoints = Endpoints(self._parts, self._path)
-
-    async def stop(self) -> None:
-        """End every stream and task. What is stored stays."""
-        await self.drain()
-        if self._parts is not None:
-            await self.upstream.aclose()
-        self._endpoints = self._parts = None
-        await self.node.stop()
-
-    async def drain(self) -> None:
-        """End streams, so that their clients go elsewhere, and connections, once what runs on them has ended."""
-        self.node.closing.set()
-        if self._endpoints is not None:
-            await self._endpoints.drain()
-
-    @property
-    def parts(self) -> Parts:
-        """What transports are made of; there while the app serves."""
-        if self._parts is None:
-            raise RuntimeError("the app is not started")
-        return self._parts
-
-    @asynccontextmanager
-    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
-        """Serve while the context is open: for the lifespan of an app that this one is mounted in."""
-        await self.start()
-        try:
-            yield
-        finally:
-            await self.stop()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        elif scope["type"] in ("http", "websocket"):
-            if self._endpoints is None:
-                try:
-                    await self.start()
-                except StoreError as error:
-                    _log.error("the bridge cannot start: %s", error)
-                    await _unavailable(scope, receive, send)
-                    return
-            assert self._endpoints is not None
-            await self._endpoints(scope, receive, send)
-
-    async def _lifespan(self, receive: Any, send: Any) -> None:
-        await receive()
-        try:
-            await self.start()
-        except Exception as error:
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
-            raise
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await self.stop()
-        await send({"type": "lifespan.shutdown.complete"})
-
-    def _surroundings(self) -> Surroundings:
-        """What the upstream is given."""
-        sessions, publisher, store = self.sessions, self.publisher, self._bridge.store
-
-        async def changed(kind: Any, uri: str | None) -> None:
-            await publisher.publish(Change(kind, uri))
-
-        async def ended(session: Session) -> None:
-            await self.upstream.end_session(session.id)
-
-        sessions.on_ended = lambda session: self.node.spawn(ended, session) if self.node.running else None
-        return Surroundings(
-            node_id=self.node.id,
-            spawn=self.node.spawn,
-            changed=changed,
-            tell=sessions.tell_session,
-            completed=lambda elicitation_id: complete_page(store, elicitation_id),
-            hold_seconds=self._bridge.options.round_seconds,
-        )
-
-    async def _build(self) -> Parts:
-        """Put the parts together."""
-        bridge, node, sessions = self._bridge, self.node, self.sessions
-        options, upstream, store = bridge.options, self.upstream, bridge.store
-        claims = Claims(node)
-        seal = Seal(bridge.keys, secrets.token_bytes(16))
-        server = _named(bridge.server, upstream.said)
-        store_id, audience = await _identity(store), server.info["name"]
-        rules = AskingRules(
-            elicitation=options.elicitation, on_invalid=options.on_invalid, not_secret=options.not_secret
-        )
-        chat_rules = ChatRules(
-            consent=options.chat_consent, wait_seconds=options.wait_seconds if options.fallback == "wait" else 0.0
-        )
-        sealed = SealedPending(seal, store, store_id, audience, options.pending_seconds, options.round_seconds)
-        visitors_chat = Chat(sealed, upstream, claims, None, chat_rules)
-        sessions_chat = Chat(
-            SessionPending(store, options.pending_seconds, options.round_seconds),
-            upstream,
-            claims,
-            sessions,
-            chat_rules,
-            options.client_rules,
-        )
-        no_chat = NoChat() if options.fallback == "off" else None
-        rounds = Rounds(seal, store_id, audience, options.round_seconds)
-        push = Push(sessions, store, no_chat or sessions_chat, options.push, options.client_rules)
-        modern_routes: dict[RouteName, Route] = {
-            RouteName.ROUNDS: rounds,
-            RouteName.REFUSE: Refuse(),
-            RouteName.CHAT: no_chat or visitors_chat,
-        }
-        legacy_routes: dict[RouteName, Route] = {
-            RouteName.PUSH: push,
-            RouteName.CHAT: no_chat or sessions_chat,
-            RouteName.REFUSE: RefuseOnSession(),
-        }
-        modern_calls = Calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
-        legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
-        listening = Listening(upstream, self.publisher)
-        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
-        legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
-        return Parts(
-            node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options
-        )
-
-
-async def _unavailable(scope: Any, receive: Any, send: Any) -> None:
-    text = "The server's store is away; try again"
-    if scope["type"] == "http":
-        await send_json(send, 503, encode({"error": text}), RETRY_AFTER)
-    else:
-        await receive()
-        await refuse_handshake(scope, send, Refusal(503, text, RETRY_AFTER))
-
-
 def check_exposure(host: str, options: Options, *, no_auth: bool) -> None:
     """Refuse to serve everybody beyond this machine, unless that is said in words.
 
@@ -624,22 +437,3 @@ def check_exposure(host: str, options: Options, *, no_auth: bool) -> None:
         f"{host} is reached from other machines, and nothing authenticates: anybody could call the tools. Bind "
         "127.0.0.1, pass authenticate=…, or say no_auth=True (--no-auth)"
     )
-
-
-def _named(given: ServerInfo, said: Said | None) -> ServerInfo:
-    """What the server says of itself: what the operator gave goes before what a wrapped server says."""
-    if said is None:
-        return given
-    info = {**said.info, **given.info}
-    return ServerInfo(
-        info={"name": "mcp-session-bridge", "version": "0.0.0", **info},
-        instructions=said.instructions if given.instructions is None else given.instructions,
-    )
-
-
-async def _identity(store: Store) -> str:
-    """The random id of a store, made with it: what is sealed over one store does not hold over another."""
-    await store.put("store/id", secrets.token_urlsafe(16).encode(), ttl_seconds=None, if_version=0)
-    record = await store.get("store/id")
-    assert record is not None
-    return record.value.decode()

@@ -25,6 +25,7 @@ LAYERS = (
     "server",
     "eras",
     "transports",
+    "application",
     "app",
     "testing",
     "demo",

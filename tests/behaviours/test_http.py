@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from bridge import Bridge, Context
-from bridge.app import Application
+from bridge.application import Application
 from bridge.testing import Client, HttpReply, accept, connect
 from tests.conftest import Serve
 from tests.wiretap import Tap, tap_asgi

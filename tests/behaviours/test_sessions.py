@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from bridge import Bridge, Context, Principal
-from bridge.app import Application
+from bridge.application import Application
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.errors import StoreUnavailable
 from bridge.node import Node
