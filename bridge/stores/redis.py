@@ -44,6 +44,8 @@ ANSWER_SECONDS = 5  # a server that is silent for so long counts as gone
 PING_SECONDS = 5  # silence on the channel after which it is asked whether the server is still there
 RESULT_SECONDS = 60  # how long the result of a write is kept for its own repetition
 MAX_CONNECTIONS = 64
+CANCELS = 20  # how often the listener is told to end; the library may swallow it
+CANCEL_SECONDS = 0.25  # how long it may take each time
 
 
 class RedisStore:
@@ -130,9 +132,12 @@ class RedisStore:
 
     async def aclose(self) -> None:
         self._closed = True
-        if self._listener is not None:
+        for _ in range(CANCELS):
+            if self._listener is None or self._listener.done():
+                break
+            # The library may swallow one, as when it comes in the middle of a reconnection.
             self._listener.cancel()
-            await asyncio.wait([self._listener])
+            await asyncio.wait([self._listener], timeout=CANCEL_SECONDS)
         self._subscribed.set()
         self._wakes.ring_all()  # who still waits learns that the store is closed
         await self._client.aclose()

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
@@ -351,9 +352,11 @@ async def ended(mcp: SseClient) -> bool:
 
 @behaviour("TRN-1")
 async def test_what_is_posted_to_another_node_reaches_the_stream(
-    redis_url: str, work: Work, tap: Tap, serve: Serve
+    redis_url: str, work: Work, tap: Tap, serve: Serve, closing: AsyncExitStack
 ) -> None:
     here, there = (make(work, store=f"{redis_url}/0") for _ in range(2))
+    for bridge in (here, there):
+        closing.push_async_callback(bridge.store.aclose)
     other = await serve(there)
     async with opened(await serve(here), tap) as mcp:
         mcp.app = other
@@ -361,5 +364,3 @@ async def test_what_is_posted_to_another_node_reaches_the_stream(
         await mcp.start("a", "ask")
         await mcp.answer(await mcp.question(), {"name": "Ada"})
         assert said(await mcp.reply("a")) == "Ada"
-    await here.store.aclose()
-    await there.store.aclose()

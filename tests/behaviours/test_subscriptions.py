@@ -1,7 +1,7 @@
 """`subscriptions/listen`: what modern clients hear of changes, over HTTP and on connections."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -144,16 +144,18 @@ async def test_at_shutdown_the_stream_ends_with_the_result(bridge: Bridge) -> No
 
 
 @behaviour("MOD-12")
-async def test_a_change_on_another_node_is_told(redis_url: str, work: Work, serve: Serve) -> None:
+async def test_a_change_on_another_node_is_told(
+    redis_url: str, work: Work, serve: Serve, closing: AsyncExitStack
+) -> None:
     here, there = (make(work, store=f"{redis_url}/0") for _ in range(2))
+    for bridge in (here, there):
+        closing.push_async_callback(bridge.store.aclose)
     await serve(there)
     async with connect(await serve(here)) as mcp:
         stream = await listen(mcp, LISTS)
         await stream.next()
         await there.list_changed("tools")
         assert told(await stream.next())[0] == "notifications/tools/list_changed"
-    await here.store.aclose()
-    await there.store.aclose()
 
 
 # What is wrapped

@@ -12,6 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.wiretap import Tap
+
 _SETTLE_SECONDS = 5
 
 
@@ -58,3 +60,9 @@ async def nothing_left_behind(anyio_backend: object) -> AsyncIterator[None]:
     assert _tasks() - tasks == set()
     assert _processes() - processes == set()
     assert _descriptors() <= descriptors
+
+
+@pytest.fixture
+def tapped_upstream() -> Tap:
+    """No tap here: these tests say on purpose what no client of a revision would, to see it carried as it is."""
+    return Tap()
