@@ -172,3 +172,28 @@ async def test_a_header_that_disagrees_with_the_body_is_refused(
         assert reply.status == (200 if code is None else 400)
         assert answer.get("error", {}).get("code") == code
         assert answer["id"] == message["id"]
+
+
+@pytest.mark.parametrize("name", ["mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "mcp-param-a"])
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+@behaviour("MOD-4", "TRN-4")
+async def test_a_header_that_says_where_a_request_goes_is_there_once(
+    serve: Serve, bridge: Bridge, revision: str, name: str
+) -> None:
+    inner = await serve(bridge)
+
+    async def doubling(scope: Any, receive: Any, send: Any) -> None:
+        if (b"x-double", b"1") in scope["headers"]:
+            once = dict(scope["headers"]).get(name.encode(), b"x")
+            twice = [pair for pair in scope["headers"] if pair[0] != name.encode()] + [(name.encode(), once)] * 2
+            scope = {**scope, "headers": twice}
+        await inner(scope, receive, send)
+
+    async with connect(doubling, revision=revision) as mcp:
+        message = mcp._completed({"method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}})
+        reply = await mcp.raw.post(json.dumps(message).encode(), {**mcp._headers(message), "x-double": "1"})
+        assert reply.status == 400
+        error = (await reply.json())["error"]
+        assert error["code"] == -32600
+        assert name in error["message"]
+        assert (await mcp.tools.call("add", {"a": 1, "b": 2})).json() == 3
