@@ -75,6 +75,7 @@ class Application:
         self.sessions = Sessions(self.node, serves.options.sessions)
         self.publisher = Publisher(self.node)
         self.upstream = serves.make_upstream()
+        self.sessions.on_ended = self._session_ended
 
     @property
     def name(self) -> str:
@@ -159,6 +160,10 @@ class Application:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
+    def _session_ended(self, session: Session) -> None:
+        if self.node.running:
+            self.node.spawn(self.upstream.end_session, session.id)
+
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""
         sessions, publisher, store = self.sessions, self.publisher, self._serves.store
@@ -166,17 +171,12 @@ class Application:
         async def changed(kind: Any, uri: str | None) -> None:
             await publisher.publish(Change(kind, uri))
 
-        async def ended(session: Session) -> None:
-            await self.upstream.end_session(session.id)
-
-        sessions.on_ended = lambda session: self.node.spawn(ended, session) if self.node.running else None
         return Surroundings(
             node_id=self.node.id,
             spawn=self.node.spawn,
             changed=changed,
             tell=sessions.tell_session,
             completed=lambda elicitation_id: complete_page(store, elicitation_id),
-            hold_seconds=self._serves.options.round_seconds,
         )
 
     async def _build(self) -> Parts:

@@ -172,7 +172,7 @@ class Session:
 
     def outgoing(self, stream: str) -> str:
         """The log of what went out on one stream."""
-        return f"out/{self.id}/{stream}"
+        return _outgoing(self.id, stream)
 
 
 class Sessions:
@@ -361,18 +361,16 @@ class Sessions:
 
     async def notify(self, session: Session, message: Json) -> None:
         """Send a notification that belongs to no call: on the standalone stream."""
-        await self.publish(session, STANDALONE, INTERIM + encode(message))
+        await _publish_standalone(self._store, session.id, message)
 
     async def tell_session(self, session_id: str, message: Json) -> None:
-        """Send a notification that belongs to no call to a session that this node knows, as its log level allows."""
-        session = next((known for known in self._cache.values() if known.id == session_id), None)
-        if session is None:
-            return
-        if message["method"] == "notifications/message":
-            wanted, level = session.record.log_level or DEFAULT_LOG_LEVEL, message.get("params", {}).get("level")
-            if level not in LOG_LEVELS or LOG_LEVELS.index(level) < LOG_LEVELS.index(wanted):
-                return
-        await self.notify(session, message)
+        """Send what belongs to no call to a session by its id, whether this node has it decoded or not.
+
+        A log message that the session does not want is dropped where that is known here.
+        """
+        known = next((session for session in self._cache.values() if session.id == session_id), None)
+        if known is None or message["method"] != "notifications/message" or _wants(known.record, message):
+            await _publish_standalone(self._store, session_id, message)
 
     async def expect_completion(self, session: Session, elicitation_id: str, ttl_seconds: float) -> None:
         """Note which session opened the page of a URL question."""
@@ -434,14 +432,29 @@ class Sessions:
             self._gone(session)
 
 
+def _outgoing(session_id: str, stream: str) -> str:
+    return f"out/{session_id}/{stream}"
+
+
+async def _publish_standalone(store: Store, session_id: str, message: Json) -> None:
+    """Put a message on the stream of what belongs to no call."""
+    log = _outgoing(session_id, STANDALONE)
+    await store.append(log, INTERIM + encode(message), ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES)
+
+
+def _wants(record: SessionRecord, message: Json) -> bool:
+    """Whether a session wants a log message."""
+    level, wanted = message.get("params", {}).get("level"), record.log_level or DEFAULT_LOG_LEVEL
+    return level in LOG_LEVELS and LOG_LEVELS.index(level) >= LOG_LEVELS.index(wanted)
+
+
 async def complete_page(store: Store, elicitation_id: str) -> bool:
     """Tell the client that opened the page of a URL question that it is done; False where none is known."""
     key = await store.take(f"page/{digest(elicitation_id)}")
     if key is None:
         return False
-    message = INTERIM + encode(notification("notifications/elicitation/complete", {"elicitationId": elicitation_id}))
-    log = f"out/{key.decode()}/{STANDALONE}"
-    await store.append(log, message, ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES)
+    message = notification("notifications/elicitation/complete", {"elicitationId": elicitation_id})
+    await _publish_standalone(store, key.decode(), message)
     return True
 
 

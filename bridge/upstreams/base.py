@@ -232,7 +232,6 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         changed: tells clients that a list (`tools`, `prompts`, `resources`) or the resource at a URI has changed.
         tell: sends a notification to one legacy session, by its id, on the stream that belongs to no call.
         completed: tells the client of a URL question that its page is done, by the question's `elicitation_id`.
-        hold_seconds: how long a suspended call may stay so.
     """
 
     node_id: str
@@ -240,7 +239,6 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     changed: Callable[[str, str | None], Awaitable[None]]
     tell: Callable[[str, Json], Awaitable[None]]
     completed: Callable[[str], Awaitable[bool]]
-    hold_seconds: float
 
 
 class Upstream(Protocol):

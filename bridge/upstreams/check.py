@@ -110,9 +110,7 @@ async def _started(make: Callable[[], Upstream | Awaitable[Upstream]]) -> AsyncI
             def spawn(run: Callable[..., Any], *args: Any) -> None:
                 tasks.start_soon(run, *args)
 
-            around = Surroundings(
-                node_id="check", spawn=spawn, changed=drop, tell=drop, completed=completed, hold_seconds=60.0
-            )
+            around = Surroundings(node_id="check", spawn=spawn, changed=drop, tell=drop, completed=completed)
             await upstream.start(around)
             try:
                 yield upstream

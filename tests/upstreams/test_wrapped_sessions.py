@@ -5,10 +5,12 @@ from typing import Any
 import anyio
 import pytest
 
+from bridge.protocol.messages import notification
 from bridge.testing import Client, connect, decline
 from bridge.upstreams.targets import ServerOptions
 from tests.conftest import Serve
 from tests.upstreams.plain import Plain
+from tests.wiretap import Tap, tap_asgi
 
 behaviour = pytest.mark.behaviour
 
@@ -169,3 +171,16 @@ async def test_a_child_that_is_started_anew_hears_what_the_session_had_set_up(pl
         await mcp.tools.call("echo")
         await plain.wrote("subscribed note://1", 2)
     assert sum(line == "subscribed note://2" for line in plain.lines) == 1
+
+
+@behaviour("UPS-8", "LEG-7")
+async def test_news_reach_a_session_that_the_node_has_not_at_hand(plain: Plain, tap: Tap) -> None:
+    app = plain.bridge().asgi()
+    async with app.lifespan(), connect(tap_asgi(app, tap), revision="2025-11-25") as mcp:
+        app.sessions._cache.clear()  # as when many others were served meanwhile
+        assert mcp.session_id is not None
+        await app.sessions.tell_session(mcp.session_id, notification("notifications/tools/list_changed"))
+        stream = await mcp.raw.get()
+        async for note in stream.messages():
+            assert note["method"] == "notifications/tools/list_changed"
+            break
