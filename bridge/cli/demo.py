@@ -1,13 +1,12 @@
 """`demo`: the help desk, served."""
 
-import logging
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 
+from bridge.cli.logs import log_to_stderr
 from bridge.errors import BridgeError
 from bridge.keys import load_keys
 from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
@@ -43,9 +42,7 @@ def demo(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve the help desk: tools that ask their user, for clients of every revision."""
-    logging.basicConfig(
-        level=log_level.upper(), format="%(message)s", handlers=[RichHandler(console=_err, show_path=False)]
-    )
+    log_to_stderr(log_level)
     try:
         from bridge.app import check_exposure
         from bridge.demo.app import HelpDeskApp
