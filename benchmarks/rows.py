@@ -14,7 +14,7 @@ RELAYED_CONNECTIONS: Final = 8
 SAMPLES: Final = 200
 """How many replies are read before each run; they warm the server up too."""
 
-STATES_PER_SECOND: Final = {"mcp": 4_000, "bridge": 20_000, "wrapped": 6_000}
+STATES_PER_SECOND: Final = {"mcp": 4_000, "bridge": 20_000}
 """How many answered rounds are prepared for each second: above what the server can do."""
 
 _MODERN: Final = "2026-07-28"
@@ -129,8 +129,8 @@ def _is_closed(result: Any) -> bool:
 SERVED: Final = (
     Row("modern call", ("bare", "mcp", "bridge", "wrapped"), _modern_calls, _is_sum),
     Row("legacy session call", ("mcp", "bridge", "wrapped"), _legacy_calls, _is_sum),
-    Row("question, first round", ("mcp", "bridge", "wrapped"), _first_rounds, _is_question),
-    Row("question, answered round", ("mcp", "bridge", "wrapped"), _answered_rounds, _is_closed, once=True),
+    Row("question, first round", ("mcp", "bridge"), _first_rounds, _is_question),
+    Row("question, answered round", ("mcp", "bridge"), _answered_rounds, _is_closed, once=True),
 )
 """What one process answers by itself."""
 
