@@ -15,35 +15,27 @@ __all__ = ["attempt", "cancelled", "timed_out"]
 async def attempt(
     request: CallRequest,
     server: str,
-    connect: Callable[[], Awaitable[Reached]],
+    reach: Callable[[], Awaitable[Reached]],
     params: Json,
     talk: Talk,
-    *,
-    log_level: str | None,
-    reached_by: Callable[[Reached], None],
 ) -> Finished | Failed:
     """Make the request of a call.
 
     Args:
         request: the call.
         server: how to call the server in a text.
-        connect: gives the way to the server; asked again where the request did not get through.
+        reach: gives the way to the server; asked again where the request did not get through.
         params: the params of the request.
         talk: takes what the server says meanwhile.
-        log_level: what the server has to be told of the level of logs, where its session has one for all.
-        reached_by: told by which link.
 
     Returns:
         How it ended; where the server was away or cut off, with a text that says whether anything may have run.
     """
 
     async def once() -> Finished | Failed:
-        reached = await connect()
-        reached_by(reached)
+        reached = await reach()
         reached.users += 1
         try:
-            if log_level is not None:
-                await reached.want_log(log_level)
             return await reached.link.request(request.method, params, talk)
         finally:
             reached.users -= 1

@@ -38,7 +38,8 @@ class Direct:
         self._seconds = seconds
         self._task: asyncio.Task[Any] | None = None
         self._deadline = asyncio.get_running_loop().time() + seconds
-        self._is_late = self._is_given_up = False
+        self._why: Finished | Failed | None = None
+        """How it ends once it is given up here."""
         self.link_name = ""
         """Names the session with the server."""
 
@@ -47,35 +48,29 @@ class Direct:
         self._task = task = asyncio.current_task()
         call = self._call
         try:
-            return await attempt(
-                call.request,
-                self._server,
-                self._connect,
-                self._params,
-                self,
-                log_level=None,
-                reached_by=self._reached_by,
-            )
+            return await attempt(call.request, self._server, self._reach, self._params, self)
         except asyncio.CancelledError:
-            if task is None or not self._is_given_up or task.uncancel() > 0:
+            if task is None or self._why is None or task.uncancel() > 0:
                 raise
-            if self._is_late:
-                return timed_out(call.request, self._server, self._seconds)
-            return cancelled(call.request, self._server)
+            return self._why
 
-    def _reached_by(self, reached: Reached) -> None:
+    async def _reach(self) -> Reached:
+        reached = await self._connect()
         self.link_name = reached.name
+        return reached
 
     def end_if_late(self, now: float) -> None:
         """End the call where it has taken longer than it may."""
         if now >= self._deadline:
-            self._is_late = True
-            self.give_up()
+            self._end(timed_out(self._call.request, self._server, self._seconds))
 
     def give_up(self) -> None:
         """End the call; its server is told."""
-        if self._task is not None and not self._is_given_up:
-            self._is_given_up = True
+        self._end(cancelled(self._call.request, self._server))
+
+    def _end(self, why: Finished | Failed) -> None:
+        if self._task is not None and self._why is None:
+            self._why = why
             self._task.cancel()
 
     @property

@@ -72,7 +72,7 @@ class Inquiries:
         names_requests: whether the transport tells with which request of ours a question comes.
         spawn: starts a task: each question waits in one of its own.
         say: sends a message to the server.
-        ping: returns when the server has answered a ping, or never will.
+        ping: whether the server has answered a ping in time.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Inquiries:
         names_requests: bool,
         spawn: Spawn,
         say: Callable[[Json], Awaitable[None]],
-        ping: Callable[[], Awaitable[None]],
+        ping: Callable[[], Awaitable[bool]],
     ) -> None:
         self._turns = turns
         self._outstanding = outstanding
@@ -128,10 +128,10 @@ class Inquiries:
         """Have a question answered; its call gives up its turn meanwhile."""
         assert asker.talk is not None
         with scope:
-            if self._turns.has(asker.identity) and not self._names_requests:
-                # What else its tasks ask at the same time comes before the answer to this.
-                await self._ping()
-            self._turns.leave(asker.identity)
+            # What else its tasks ask at the same time comes before the answer to a ping. A server that answers none
+            # while it waits runs nothing else either: then its call keeps its turn.
+            if self._names_requests or not self._turns.has(asker.identity) or await self._ping():
+                self._turns.leave(asker.identity)
             answer = await asker.talk.ask(request.method, request.params)
             await self._go_on(asker)
             del asker.asking[request.id]

@@ -9,7 +9,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import anyio
 import msgspec
@@ -18,13 +18,13 @@ from bridge.asking.journal import ROOT, Replay
 from bridge.asking.question import MAX_REASKS, Question, Reply
 from bridge.protocol.messages import INTERNAL_ERROR, Json
 from bridge.upstreams.attempts import attempt, cancelled, timed_out
-from bridge.upstreams.base import Call, Failed, Finished, Outcome, Stopped
+from bridge.upstreams.base import Call, Failed, Finished, Outcome, Outlet, Stopped
 from bridge.upstreams.endings import DISABLED, failed
 from bridge.upstreams.holds import Holds
 from bridge.upstreams.reach import Reached
 from bridge.upstreams.relaying import Relayed, relay
 
-__all__ = ["Live", "Report"]
+__all__ = ["Live"]
 
 _MAX_REPORTS: Final = 1000
 _CANCEL_SECONDS: Final = 10.0
@@ -34,12 +34,8 @@ _GATHER_SECONDS: Final = 0.2
 """How long questions are gathered at most."""
 _log = logging.getLogger("bridge.upstream")
 
-
-class Report(msgspec.Struct, frozen=True):
-    """Something that the server says meanwhile: progress, or a log message."""
-
-    kind: str
-    values: tuple[Any, ...]
+Report: TypeAlias = Callable[[Outlet], Awaitable[None]]
+"""Something that the server says meanwhile, told to whoever drives the call by then."""
 
 
 class _Open(msgspec.Struct):
@@ -57,7 +53,7 @@ class Live:
         call: the call, as its first driver has it.
         server: how to call the server in a text.
         connect: gives the way to the server; asked again where the request did not get through.
-        make_params: the params of the request.
+        params: the params of the request.
         holds: where it is found while it is suspended.
         hold: whether it stays suspended at a question; else it is given up there, and run again with the answer.
         seconds: how long it may take, the time not counted while a person is asked.
@@ -100,8 +96,8 @@ class Live:
         self._now = asyncio.get_running_loop().time
         self._deadline = math.inf
         self._remaining = seconds
-        self._is_late = False
-        self._refused: Finished | Failed | None = None
+        self._why: Finished | Failed | None = None
+        """How it ends when it is given up here; None: it was cancelled."""
         self._is_over = False
         self._over: anyio.Event | None = None
         self.on_over: Callable[[], None] | None = None
@@ -114,18 +110,12 @@ class Live:
         try:
             with self._scope:
                 self._deadline = self._now() + self._seconds
-                self._outcome = await self._requested()
-            if self._outcome is None:
-                request = self._call.request
-                self._outcome = self._refused or (
-                    timed_out(request, self._server, self._seconds)
-                    if self._is_late
-                    else cancelled(request, self._server)
-                )
+                self._outcome = await attempt(self._call.request, self._server, self._reach, self._params, self)
         except Exception as error:
             _log.exception("a call of %s at %s failed", self._call.request.target, self._server)
             self._outcome = Failed(INTERNAL_ERROR, f"{type(error).__name__}; its details are in the server's log")
         finally:
+            self._outcome = self._outcome or self._why or cancelled(self._call.request, self._server)
             self._is_over = True
             if self._over is not None:
                 self._over.set()
@@ -133,20 +123,17 @@ class Live:
             if self.on_over is not None:
                 self.on_over()
 
-    async def _requested(self) -> Finished | Failed:
-        def reached_by(reached: Reached) -> None:
-            self.link_name, self._gathers = reached.name, reached.link.names_requests
-
-        call = self._call
-        level = None if call.caller.id else self.log_level
-        return await attempt(
-            call.request, self._server, self._connect, self._params, self, log_level=level, reached_by=reached_by
-        )
+    async def _reach(self) -> Reached:
+        reached = await self._connect()
+        self.link_name, self._gathers = reached.name, reached.link.names_requests
+        if self.log_level is not None and not self._call.caller.id:
+            await reached.want_log(self.log_level)
+        return reached
 
     def end_if_late(self, now: float) -> None:
         """End the call where it has taken longer than it may."""
         if now >= self._deadline:
-            self._is_late = True
+            self._why = timed_out(self._call.request, self._server, self._seconds)
             self.give_up()
 
     def give_up(self) -> None:
@@ -177,17 +164,17 @@ class Live:
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """See `Talk`."""
-        self._report("progress", progress, total, message)
+        self._report(lambda outlet: outlet.progress(progress, total, message))
 
     async def log(self, level: str, data: Any, logger: str | None) -> None:
         """See `Talk`."""
-        self._report("log", level, data, logger)
+        self._report(lambda outlet: outlet.log(level, data, logger))
 
     async def ask(self, method: str, params: Json) -> Finished | Failed:
         """See `Talk`."""
         rules = self._call.rules
         if not rules.elicitation and method == "elicitation/create":
-            self._refused = failed(self._call.request, DISABLED, "ELICITATION_DISABLED")
+            self._why = failed(self._call.request, DISABLED, "ELICITATION_DISABLED")
             self.give_up()
             await anyio.sleep_forever()
         reask = MAX_REASKS if rules.on_invalid == "reask" else 0
@@ -229,10 +216,10 @@ class Live:
         if not self._open:
             self._deadline = self._now() + self._remaining
 
-    def _report(self, kind: str, *values: Any) -> None:
+    def _report(self, report: Report) -> None:
         if len(self._reports) == _MAX_REPORTS:
             _log.warning("%s reports faster than its client takes it: the oldest report is dropped", self._server)
-        self._reports.append(Report(kind, values))
+        self._reports.append(report)
         self._stir()
 
     def _stir(self) -> None:
@@ -284,9 +271,8 @@ class Live:
             opened.answered.set()
 
     async def _hand_out(self, report: Report) -> None:
-        outlet = self._call.outlet
         try:
-            await (outlet.progress if report.kind == "progress" else outlet.log)(*report.values)
+            await report(self._call.outlet)
         except ValueError as error:
             _log.warning("%s sent a report that is none: %s", self._server, error)
 

@@ -36,9 +36,15 @@ __all__ = ["LegacyLink"]
 _TAKE_TURNS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """What may ask, and so must be told apart. Source: basic/patterns/mrtr#supported-requests of 2026-07-28."""
 
+_UNCANCELLED: Final = frozenset({"initialize", "ping"})
+"""What is not cancelled at the server: it must not be, or there is nothing to cancel."""
+
 _INITIALIZE_SECONDS: Final = 30.0
 _CLEANUP_SECONDS: Final = 5.0
 _FENCE_SECONDS: Final = 15.0
+PING_SECONDS: Final = 2.0
+"""How long a server that has just asked may take to answer a ping."""
+
 _log = logging.getLogger("bridge.upstream")
 
 
@@ -187,8 +193,8 @@ class LegacyLink:
         except BaseException:
             for scope in under_way.asking.values():
                 scope.cancel()
-            if method not in _TAKE_TURNS or self._turns.has(identity):
-                await self._cancel(identity, method)
+            if method not in _UNCANCELLED and (method not in _TAKE_TURNS or self._turns.has(identity)):
+                await self._cancel(identity)
             raise
         finally:
             del self._under_way[identity]
@@ -200,11 +206,10 @@ class LegacyLink:
             raise reply
         return reply
 
-    async def _cancel(self, identity: int, method: str = "") -> None:
+    async def _cancel(self, identity: int) -> None:
         """Tell the server that nobody waits any more."""
-        if method != "initialize":
-            with anyio.CancelScope(shield=True):
-                await self.notify("notifications/cancelled", {"requestId": identity, "reason": "nobody waits for it"})
+        with anyio.CancelScope(shield=True):
+            await self.notify("notifications/cancelled", {"requestId": identity, "reason": "nobody waits for it"})
 
     async def _fence(self, identity: int) -> None:
         """See a call that was given up off: until the server has answered a ping, what it asks may be that call's.
@@ -229,9 +234,11 @@ class LegacyLink:
             del self._given_up[identity]
             self._turns.leave(identity)
 
-    async def _ping(self) -> None:
-        with suppress(RemoteError):
+    async def _ping(self) -> bool:
+        with suppress(RemoteError), anyio.move_on_after(PING_SECONDS):
             await self.request("ping", {})
+            return True
+        return False
 
     async def notify(self, method: str, params: Json) -> None:
         """See `Link`."""

@@ -162,10 +162,13 @@ class Wrapped:
         try:
             self._facts = (await self._links.get(nobody)).link.facts
             listed = await self.list("tools", nobody)
-        except RemoteError as error:
-            await self._links.aclose()
-            await self._server.aclose()
-            raise UpstreamUnreachable(f"{self._server.name}: {error}") from None
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                await self._links.aclose()
+                await self._server.aclose()
+            if isinstance(error, RemoteError):
+                raise UpstreamUnreachable(f"{self._server.name}: {error}") from None
+            raise
         if isinstance(listed, Failed):
             _log.warning("%s does not list its tools: %s", self._server.name, listed.message)
         await self._links.end_session(nobody.id)
@@ -234,32 +237,25 @@ class Wrapped:
                 return _lost_hold(call.request)
             call.journal.held = ""
         for _ in range(_MAX_STATES):
-            if self._server.asks_midway:
-                live = live or self._begin(call)
-                outcome = await _drive(live, call)
-                read, live = self._read(call, live.link_name, outcome), None
-            else:
-                direct = self._direct(call)
-                outcome = await self._under_way.run(direct)
-                read = self._read(call, direct.link_name, outcome)
+            run = live or self._begin(call)
+            outcome = await (_drive(run, call) if isinstance(run, Live) else self._under_way.run(run))
+            read, live = self._read(call, run.link_name, outcome), None
             if read is not None:
                 return read
         return failed(call.request, f"{self._server.name} wants to be called again and again, and asks nothing")
 
-    def _direct(self, call: Call) -> Direct:
-        params = {**_params(call.request), **answers(call.journal)}
-        connect = partial(self._links.get, call.caller)
-        return Direct(call, self._server.name, connect, params, self._rules.call_seconds)
-
-    def _begin(self, call: Call) -> Live:
+    def _begin(self, call: Call) -> Live | Direct:
         request = call.request
+        params, connect = {**_params(request), **answers(call.journal)}, partial(self._links.get, call.caller)
+        if not self._server.asks_midway:
+            return Direct(call, self._server.name, connect, params, self._rules.call_seconds)
         rules = self._rules.tools.get(request.target)
         resume = rules.resume if rules is not None and rules.resume is not None else self._rules.resume
         live = Live(
             call,
             self._server.name,
-            partial(self._links.get, call.caller),
-            {**_params(request), **answers(call.journal)},
+            connect,
+            params,
             self._holds,
             hold=resume == "hold",
             seconds=self._rules.call_seconds,

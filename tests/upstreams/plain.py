@@ -16,9 +16,9 @@ PLAIN = str(Path(__file__).parent / "plain_server.py")
 class Plain:
     """The plain server, and what it did."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
         self._journal = folder / "journal"
-        self.words = [sys.executable, PLAIN, str(self._journal)]
+        self.words = [sys.executable, PLAIN, str(self._journal), *flags]
         self.command = Command(self.words[0], tuple(self.words[1:]))
 
     def bridge(self, rules: WrapRules | None = None, server: ServerOptions | None = None, **options: Any) -> Bridge:

@@ -1,7 +1,8 @@
 """A legacy server over stdio, by hand and with nothing but the standard library: its tools are generators that ask.
 
 What it does to the world, it writes to the journal that its first argument names: one line an effect. The ids of its
-questions start at 0. `--rude` makes it answer `notifications/cancelled` with an error, as some servers do.
+questions start at 0. `--rude` makes it answer `notifications/cancelled` with an error, as some servers do; `--blocking`
+makes it do nothing else while a question is open.
 """
 
 import json
@@ -152,16 +153,30 @@ class Server:
 
     def serve(self) -> None:
         for line in sys.stdin:
-            message = json.loads(line)
-            if "method" not in message:
-                self.answered(message)
-            elif "id" in message:
-                self.requested(message["id"], message["method"], message.get("params", {}))
-            elif message["method"] == "notifications/roots/list_changed":
-                journal("roots changed")
-            elif message["method"] == "notifications/cancelled":
-                self.cancelled(message["params"]["requestId"])
+            self.heard(line)
         journal("ended")
+
+    def heard(self, line: str) -> None:
+        message = json.loads(line)
+        if "method" not in message:
+            self.answered(message)
+        elif "id" in message:
+            self.requested(message["id"], message["method"], message.get("params", {}))
+        elif message["method"] == "notifications/roots/list_changed":
+            journal("roots changed")
+        elif message["method"] == "notifications/cancelled":
+            self.cancelled(message["params"]["requestId"])
+
+    def serve_until_answered(self) -> None:
+        """Do nothing else while a question is open, as servers without tasks or threads do."""
+        later = []
+        for line in sys.stdin:
+            if "method" not in json.loads(line):
+                self.answered(json.loads(line))
+                break
+            later.append(line)
+        for line in later:
+            self.heard(line)
 
     def requested(self, identity: Any, method: str, params: Json) -> None:
         if method == "tools/call" and params["name"] == "hang":
@@ -217,6 +232,8 @@ class Server:
         self.asking[self.next_id] = (identity, tool)
         say({"id": self.next_id, **question})
         self.next_id += 1
+        if "--blocking" in sys.argv:
+            self.serve_until_answered()
 
     def answered(self, message: Json) -> None:
         if message["id"] in self.asking:

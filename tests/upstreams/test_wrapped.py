@@ -1,6 +1,7 @@
 """A server that somebody else wrote, over stdio, behind the bridge: asked by every kind of client, run once."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -9,6 +10,7 @@ import pytest
 from bridge.asking.fallback import FALLBACK_TOOL_NAME
 from bridge.protocol.messages import encode
 from bridge.testing import Client, RpcError, accept, cancel, connect, decline
+from bridge.upstreams import session
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import ToolRules, WrapRules
 from tests.conftest import Serve
@@ -404,3 +406,38 @@ async def test_the_time_of_a_call_stands_still_while_a_person_is_asked(plain: Pl
 
         mcp.on_elicitation(handler)
         assert (await mcp.tools.call("close", {"what": "T-1"})).text() == "closed T-1"
+
+
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-03-26"])
+@behaviour("UPS-5")
+async def test_a_server_that_does_nothing_else_while_it_asks_is_asked_through(
+    tmp_path: Path, serve: Serve, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PING_SECONDS", 0.2)
+    plain = Plain(tmp_path, "--blocking")
+    app = await serve(plain.bridge(server=ServerOptions(shared=True)))
+    async with connect(app, revision=revision) as mcp, connect(app, revision="2025-11-25") as other:
+
+        async def handler(question: Any) -> Any:
+            # Meanwhile it answers nobody, and nobody's answer is taken for the one that it waits for.
+            with anyio.move_on_after(0.3) as waited:
+                await other.tools.call("close", {"what": "T-2"})
+            assert waited.cancelled_caught
+            return accept({"confirm": True})
+
+        mcp.on_elicitation(handler)
+        assert (await mcp.tools.call("close", {"what": "T-1"})).text() == "closed T-1"
+    assert plain.effects[:2] == ["began T-1", "closed T-1"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--rude",)], ids=["silent", "rude"])
+@behaviour("UPS-5", "UPS-8")
+async def test_whatever_a_server_says_to_a_cancellation_the_next_call_is_served(
+    tmp_path: Path, serve: Serve, flags: tuple[str, ...]
+) -> None:
+    plain = Plain(tmp_path, *flags)
+    async with connect(await serve(plain.bridge(round_seconds=1.0))) as mcp:
+        await mcp.request("tools/call", {"name": "close", "arguments": {"what": "T-1"}})
+        await plain.wrote("cancelled")
+        ask(mcp, What=accept({"name": "Ada"}), Are=accept({"confirm": True}))
+        assert (await mcp.tools.call("greet")).text() == "Ada is sure"
