@@ -19,7 +19,6 @@ from bridge.eras.modern import ModernEra
 from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.pending import SealedPending, SessionPending
-from bridge.protocol.messages import encode
 from bridge.publishing import Change, Publisher
 from bridge.routes.chat import Chat, ChatRules, NoChat
 from bridge.routes.push import Push
@@ -28,9 +27,10 @@ from bridge.server import Options, ServerInfo
 from bridge.sessions import Session, Sessions, complete_page
 from bridge.stores import Store
 from bridge.transports.endpoints import Endpoints
-from bridge.transports.exchange import RETRY_AFTER, send_json
+from bridge.transports.exchange import RETRY_AFTER, send_store_away
 from bridge.transports.gate import Refusal
 from bridge.transports.parts import Parts
+from bridge.transports.running import STORE_AWAY
 from bridge.transports.websocket import refuse_handshake
 from bridge.upstreams.base import AskingRules, Said, Surroundings, Upstream
 
@@ -227,12 +227,11 @@ class Application:
 
 
 async def _unavailable(scope: Any, receive: Any, send: Any) -> None:
-    text = "The server's store is away; try again"
     if scope["type"] == "http":
-        await send_json(send, 503, encode({"error": text}), RETRY_AFTER)
+        await send_store_away(send)
     else:
         await receive()
-        await refuse_handshake(scope, send, Refusal(503, text, RETRY_AFTER))
+        await refuse_handshake(scope, send, Refusal(503, STORE_AWAY, RETRY_AFTER))
 
 
 def _named(given: ServerInfo, said: Said | None) -> ServerInfo:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import anyio
 
 from bridge.eras.legacy import LegacyEra
+from bridge.errors import StoreError
 from bridge.protocol.inbound import Rejected
 from bridge.protocol.messages import (
     INTERNAL_ERROR,
@@ -19,6 +20,7 @@ from bridge.protocol.messages import (
     Message,
     Notification,
     Request,
+    Response,
     error_message,
 )
 from bridge.sessions import Session, Sessions
@@ -39,17 +41,25 @@ class BatchReply:
         self.messages: list[Json] = []
         self.deliveries: list[Callable[[], Awaitable[None]]] = []
 
+    async def delivered(self) -> None:
+        """Do what goes with the delivery, once the replies have been sent."""
+        for follow_up in self.deliveries:
+            try:
+                await follow_up()
+            except StoreError as error:
+                _log.warning("a reply was delivered, and the store does not take it: %s", error)
+
 
 class _EntryExchange:
     """One request of a batch: nothing can be sent before the reply."""
 
     can_stream = False
-    http: Mapping[str, Any] | None = None
     on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, http: Mapping[str, Any] | None) -> None:
+        self.http = http
         self.scope = anyio.CancelScope()
 
     async def send(self, message: Json) -> None:
@@ -90,8 +100,14 @@ class Batches:
             return None
         return Rejected(INVALID_REQUEST, text)
 
-    async def run(self, session: Session, messages: list[Message]) -> BatchReply:
-        """Handle every entry, at once; the replies stand in the order of their requests."""
+    async def run(self, session: Session, messages: list[Message], http: Mapping[str, Any] | None) -> BatchReply:
+        """Handle every entry, at once; the replies stand in the order of their requests.
+
+        Args:
+            session: whose batch it is.
+            messages: the entries.
+            http: the ASGI scope that they came by; None where there was none.
+        """
         replies: dict[int, Json] = {}
         result = BatchReply()
 
@@ -112,16 +128,24 @@ class Batches:
             for position, message in enumerate(messages):
                 if isinstance(message, Invalid):
                     replies[position] = error_message(message.id, INVALID_REQUEST, f"Invalid request: {message.reason}")
-                elif isinstance(message, Notification):
-                    await self._legacy.notified(session, message)
                 elif not isinstance(message, Request):
-                    await self._sessions.answer(session, message)
+                    await self._take(session, message)
                 elif message.id in session.running:
                     text = f"Invalid request: the id {message.id!r} is in use by a request under way"
                     replies[position] = error_message(message.id, INVALID_REQUEST, text)
                 else:
                     # Taken at once, so that a second entry with this id finds it in use.
-                    exchange = session.running[message.id] = _EntryExchange()
+                    exchange = session.running[message.id] = _EntryExchange(http)
                     tasks.start_soon(answer, position, message, exchange)
         result.messages = [replies[position] for position in sorted(replies)]
         return result
+
+    async def _take(self, session: Session, message: Notification | Response) -> None:
+        """Take what gets no reply; that the store is away then must not end the entries beside it."""
+        try:
+            if isinstance(message, Notification):
+                await self._legacy.notified(session, message)
+            else:
+                await self._sessions.answer(session, message)
+        except StoreError as error:
+            _log.error("a message was lost: %s", error)

@@ -164,10 +164,10 @@ class LegacyEra:
         uri = request.params.get("uri")
         if not isinstance(uri, str):
             return Failed(INVALID_PARAMS, "resources/subscribe needs a uri (a string)")
-        if len(session.record.subscriptions) >= _MAX_SUBSCRIPTIONS:
-            return Failed(INVALID_PARAMS, f"A session may subscribe to at most {_MAX_SUBSCRIPTIONS} resources")
         if uri in session.record.subscriptions:
             return Finished({})
+        if len(session.record.subscriptions) >= _MAX_SUBSCRIPTIONS:
+            return Failed(INVALID_PARAMS, f"A session may subscribe to at most {_MAX_SUBSCRIPTIONS} resources")
         relayed = await self._upstream.relay(request.method, {"uri": uri}, session)
         if isinstance(relayed, Finished):
             await self._sessions.change(session, lambda record: record.subscriptions.append(uri))

@@ -48,7 +48,8 @@ class Listening:
         self._upstream = upstream
         self._publisher = publisher
         self._watched: Counter[str] = Counter()
-        """How many streams are for a resource: the upstream is told of the first and the last one."""
+        """How many streams are for a resource. The upstream is told of each, since a client may have its own way to it,
+        but of the end of the last one only, since others may share that way."""
 
     async def serve(self, request: Request, client: Client, exchange: Exchange) -> Finished | Failed:
         """Tell a client of changes until it leaves, or the server ends it.

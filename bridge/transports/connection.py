@@ -239,11 +239,10 @@ class Connection:
             return await self._refuse(UNSET, INTERNAL_ERROR, _TOO_MANY)
 
         async def run() -> None:
-            reply = await self._batches.run(session, messages)
+            reply = await self._batches.run(session, messages, self._guest.http)
             if reply.messages:
                 await self._say(encode(reply.messages))
-            for delivered in reply.deliveries:
-                await delivered()
+            await reply.delivered()
 
         return self._running.start_other(run)
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
+from bridge.protocol.messages import encode
 from bridge.server import Transport
 from bridge.transports.exchange import Receive, Send, send_json
 from bridge.transports.gate import Refusal
@@ -44,7 +45,7 @@ class Endpoints:
         if handler is not None:
             await handler(scope, receive, send)
         elif scope["type"] == "http":
-            await send_json(send, 404, b'{"error":"Not found: the MCP endpoint is elsewhere"}')
+            await send_json(send, _NOT_HERE.status, encode({"error": _NOT_HERE.message}))
         else:
             await receive()
             await refuse_handshake(scope, send, _NOT_HERE)

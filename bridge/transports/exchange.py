@@ -12,15 +12,30 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import anyio
+import msgspec
 
 from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.inbound import HTTP_STATUS
-from bridge.protocol.messages import INTERNAL_ERROR, Json, Request, RequestId, encode, error_message
+from bridge.protocol.messages import INTERNAL_ERROR, INVALID_REQUEST, Json, Request, RequestId, encode, error_message
 from bridge.sessions import ENDED, FINAL, INTERIM, Session, Sessions
-from bridge.transports.gate import Accepts
+from bridge.transports.gate import Accepts, Refusal
+from bridge.transports.running import STORE_AWAY
 
-__all__ = ["EVENT_STREAM", "RETRY_AFTER", "Exchange", "Receive", "Send", "SessionExchange", "event", "send_json"]
+__all__ = [
+    "EVENT_STREAM",
+    "RETRY_AFTER",
+    "Exchange",
+    "Receive",
+    "Send",
+    "SessionExchange",
+    "event",
+    "refusal_body",
+    "refuse",
+    "send_empty",
+    "send_json",
+    "send_store_away",
+]
 
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
@@ -52,6 +67,28 @@ async def send_json(send: Send, status: int, body: bytes, headers: tuple[tuple[b
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
     await send({"type": "http.response.body", "body": body})
+
+
+async def send_empty(send: Send, status: int) -> None:
+    """Send a reply that is its status."""
+    headers = [] if status == 204 else [(b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def refusal_body(refusal: Refusal) -> bytes:
+    """What a client reads that is refused unread: an error that names no request."""
+    return encode(error_message(msgspec.UNSET, INVALID_REQUEST, refusal.message))
+
+
+async def refuse(send: Send, refusal: Refusal) -> None:
+    """Refuse a request unread."""
+    await send_json(send, refusal.status, refusal_body(refusal), refusal.headers)
+
+
+async def send_store_away(send: Send) -> None:
+    """Say that nothing can be done at the moment, before any reply has begun."""
+    await send_json(send, 503, encode(error_message(msgspec.UNSET, INTERNAL_ERROR, STORE_AWAY)), RETRY_AFTER)
 
 
 class Exchange:
@@ -117,7 +154,7 @@ class Exchange:
                 status = self._status(reply)
         except StoreError as error:
             _log.error("%s: %s", request.method, error)
-            data = encode(error_message(request.id, INTERNAL_ERROR, "The server's store is away; try again"))
+            data = encode(error_message(request.id, INTERNAL_ERROR, STORE_AWAY))
             status, headers = 503, RETRY_AFTER
         except Exception:
             _log.exception("a request failed: %s", request.method)

@@ -39,7 +39,10 @@ from bridge.transports.exchange import (
     Send,
     SessionExchange,
     event,
+    refuse,
+    send_empty,
     send_json,
+    send_store_away,
 )
 from bridge.transports.gate import Accepts, Headers, Refusal, accepts, read_body
 from bridge.transports.parts import Parts
@@ -75,28 +78,27 @@ class HttpTransport:
         try:
             principal = await self._admission.admit(scope, headers)
             if isinstance(principal, Refusal):
-                return await _refuse(send, principal)
+                return await refuse(send, principal)
             method = scope["method"]
             if method == "POST":
                 await self._post(scope, headers, principal, receive, send)
             elif method in ("GET", "DELETE") and headers.get(b"mcp-protocol-version") != MODERN.name.encode():
                 await self._get_or_delete(method, headers, principal, receive, send)
             else:
-                await _refuse(send, _METHODS)
+                await refuse(send, _METHODS)
         except StoreError as error:
             _log.error("%s", error)
-            message = error_message(msgspec.UNSET, INTERNAL_ERROR, "The server's store is away; try again")
-            await send_json(send, 503, encode(message), RETRY_AFTER)
+            await send_store_away(send)
 
     async def _post(self, scope: Any, headers: Headers, principal: Principal, receive: Receive, send: Send) -> None:
         takes, refusal = _media(headers.get(b"content-type"), headers.get(b"accept"))
         if refusal is not None:
-            return await _refuse(send, refusal)
+            return await refuse(send, refusal)
         body = await read_body(headers, receive)
         if body is None:
             return None
         if isinstance(body, Refusal):
-            return await _refuse(send, body)
+            return await refuse(send, body)
         try:
             message = decode(body)
         except ProtocolError as error:
@@ -104,7 +106,7 @@ class HttpTransport:
         if len(headers) != len(scope["headers"]) and (twice := _twice(scope["headers"])) is not None:
             return await _reject(send, Rejected(INVALID_REQUEST, f"The header {twice} is sent twice"))
         if isinstance(message, list):
-            return await self._batch(message, headers, principal, takes, send)
+            return await self._batch(message, scope, headers, principal, takes, send)
         if isinstance(message, Request | Notification):
             if is_modern(message.params, headers.get(b"mcp-protocol-version")):
                 return await self._post_modern(message, scope, headers, principal, takes, receive, send)
@@ -127,7 +129,7 @@ class HttpTransport:
             version = headers.get(b"mcp-protocol-version", MODERN.name.encode()).decode("latin-1")
             if version != MODERN.name:
                 return await _reject(send, unsupported_version(version, msgspec.UNSET))
-            return await _accepted(send)
+            return await send_empty(send, 202)
         accepted = check_modern(message, headers)
         if isinstance(accepted, Rejected):
             return await _reject(send, accepted)
@@ -156,10 +158,10 @@ class HttpTransport:
             return await send_json(send, 200, encode(error_message(message.id, INVALID_REQUEST, text)))
         if isinstance(message, Notification):
             await self._legacy.notified(session, message)
-            return await _accepted(send)
+            return await send_empty(send, 202)
         if isinstance(message, Response):
             await self._sessions.answer(session, message)
-            return await _accepted(send)
+            return await send_empty(send, 202)
         return await self._on_session(session, message, scope, takes, receive, send)
 
     async def _on_session(
@@ -212,7 +214,7 @@ class HttpTransport:
         return session
 
     async def _batch(
-        self, messages: list[Message], headers: Headers, principal: Principal, takes: Accepts, send: Send
+        self, messages: list[Message], scope: Any, headers: Headers, principal: Principal, takes: Accepts, send: Send
     ) -> None:
         session = await self._session(headers, principal, msgspec.UNSET)
         if isinstance(session, Rejected):
@@ -220,38 +222,35 @@ class HttpTransport:
         refused = self._batches.refused(session, messages)
         if refused is not None:
             return await _reject(send, refused)
-        reply = await self._batches.run(session, messages)
+        reply = await self._batches.run(session, messages, scope)
         if not reply.messages:
-            return await _accepted(send)
+            return await send_empty(send, 202)
         if takes.json:
             await send_json(send, 200, encode(reply.messages))
         else:
             await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM})
             events = b"".join(event(encode(message)) for message in reply.messages)
             await send({"type": "http.response.body", "body": events})
-        for delivered in reply.deliveries:
-            await delivered()
-        return None
+        return await reply.delivered()
 
     async def _get_or_delete(
         self, method: str, headers: Headers, principal: Principal, receive: Receive, send: Send
     ) -> None:
         if _SESSION not in headers:
-            return await _refuse(send, _METHODS)
+            return await refuse(send, _METHODS)
         session = await self._session(headers, principal, msgspec.UNSET)
         if isinstance(session, Rejected):
             return await _reject(send, session, 404 if session.code == SESSION_NOT_FOUND else 400)
         if method == "DELETE":
             await self._sessions.end(session)
-            return await _empty(send, 204)
+            return await send_empty(send, 204)
         if not accepts(headers.get(b"accept")).events:
-            return await _refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
+            return await refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
         last = headers.get(b"last-event-id")
         stream = SessionStream(session, self._sessions, receive, send, self._publisher, self._node.closing)
         return await stream.serve(None if last is None else last.decode("latin-1"))
 
 
-_EMPTY: Final = {"type": "http.response.body", "body": b""}
 _METHODS: Final = Refusal(405, "This endpoint takes POST; GET and DELETE only on a session", ((b"allow", b"POST"),))
 
 
@@ -273,21 +272,6 @@ def _twice(headers: list[tuple[bytes, bytes]]) -> str | None:
     return next((name.decode() for name in names if names.count(name) > 1), None)
 
 
-async def _refuse(send: Send, refusal: Refusal) -> None:
-    message = error_message(msgspec.UNSET, INVALID_REQUEST, refusal.message)
-    await send_json(send, refusal.status, encode(message), refusal.headers)
-
-
 async def _reject(send: Send, rejected: Rejected, status: int | None = None) -> None:
     message = error_message(rejected.id, rejected.code, rejected.message, rejected.data)
     await send_json(send, rejected.status if status is None else status, encode(message))
-
-
-async def _accepted(send: Send) -> None:
-    await _empty(send, 202)
-
-
-async def _empty(send: Send, status: int) -> None:
-    headers = [] if status == 204 else [(b"content-length", b"0")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send(_EMPTY)

@@ -15,7 +15,7 @@ import msgspec
 
 from bridge.errors import ProtocolError, StoreError
 from bridge.protocol.clients import Principal
-from bridge.protocol.messages import INTERNAL_ERROR, INVALID_REQUEST, SESSION_NOT_FOUND, decode, encode, error_message
+from bridge.protocol.messages import SESSION_NOT_FOUND, decode, encode, error_message
 from bridge.stores.base import Store
 from bridge.stores.reader import LogReader
 from bridge.transports.admission import Admission
@@ -23,12 +23,14 @@ from bridge.transports.connection import Connection, Guest
 from bridge.transports.exchange import (
     COMMENT_SECONDS,
     EVENT_STREAM,
-    RETRY_AFTER,
     RETRY_MS,
     Receive,
     Send,
     event,
+    refuse,
+    send_empty,
     send_json,
+    send_store_away,
 )
 from bridge.transports.gate import Headers, Refusal, accepts, read_body
 from bridge.transports.parts import Parts
@@ -46,6 +48,7 @@ _STREAM_SECONDS: Final = 4 * COMMENT_SECONDS
 """How long a stream is believed to be open whose node says nothing of it any more."""
 
 _LAST_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 1.0
 _log = logging.getLogger("bridge.sse")
 
 
@@ -67,15 +70,16 @@ class SseTransport:
         try:
             principal = await self._admission.admit(scope, headers)
             if isinstance(principal, Refusal):
-                return await _refuse(send, principal)
+                return await refuse(send, principal)
             if scope["method"] != "GET":
-                return await _refuse(send, Refusal(405, "This endpoint takes GET", ((b"allow", b"GET"),)))
+                return await refuse(send, Refusal(405, "This endpoint takes GET", ((b"allow", b"GET"),)))
             if not accepts(headers.get(b"accept")).events:
-                return await _refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
+                return await refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
             posts = _Posts(self._store, secrets.token_urlsafe(24), principal)
             await posts.open()
         except StoreError as error:
-            return await _away(send, error)
+            _log.error("%s", error)
+            return await send_store_away(send)
         guest = Guest(principal=principal, http=scope, can_be_modern=False, grace_seconds=SHUTDOWN_SECONDS)
         # Beside this one, wherever that is mounted.
         beside = scope["path"].rstrip("/").rpartition("/")[0]
@@ -87,9 +91,9 @@ class SseTransport:
         try:
             principal = await self._admission.admit(scope, headers)
             if isinstance(principal, Refusal):
-                return await _refuse(send, principal)
+                return await refuse(send, principal)
             if (refusal := _unfit(scope["method"], headers)) is not None:
-                return await _refuse(send, refusal)
+                return await refuse(send, refusal)
             posts = _Posts(self._store, _session_id(scope), principal)
             if not await posts.is_open():
                 return await _error(send, 404, SESSION_NOT_FOUND, "Session not found")
@@ -97,15 +101,16 @@ class SseTransport:
             if body is None:
                 return None
             if isinstance(body, Refusal):
-                return await _refuse(send, body)
+                return await refuse(send, body)
+            # Who posts what is no message is told here; on the stream nobody could tell what is meant.
             decode(body)
             await posts.put(body)
         except ProtocolError as error:
             return await _error(send, 400, error.code, error.message)
         except StoreError as error:
-            return await _away(send, error)
-        await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
-        return await send({"type": "http.response.body", "body": b""})
+            _log.error("%s", error)
+            return await send_store_away(send)
+        return await send_empty(send, 202)
 
 
 class _Posts:
@@ -138,6 +143,7 @@ class _Posts:
 
     async def next(self) -> list[bytes] | None:
         """What was posted, perhaps nothing yet; None where some of it was lost."""
+        # The first number of a new log tells nothing: a store may begin anywhere.
         is_new = self._log.position == 0
         entries = await self._log.next(COMMENT_SECONDS)
         if self._log.missed and not is_new:
@@ -188,7 +194,7 @@ class _Stream:
                 posted = await self._posts.next()
             except StoreError as error:
                 _log.warning("what a client posts is not heard at the moment: %s", error)
-                await anyio.sleep(1.0)
+                await anyio.sleep(_RETRY_SECONDS)
                 continue
             if posted is None:
                 _log.warning("a stream is ended: its client posted more than %d messages at once", MAX_POSTED)
@@ -236,14 +242,5 @@ def _unfit(method: str, headers: Headers) -> Refusal | None:
     return None
 
 
-async def _refuse(send: Send, refusal: Refusal) -> None:
-    await _error(send, refusal.status, INVALID_REQUEST, refusal.message, refusal.headers)
-
-
-async def _away(send: Send, error: StoreError) -> None:
-    _log.error("%s", error)
-    await _error(send, 503, INTERNAL_ERROR, "The server's store is away; try again", RETRY_AFTER)
-
-
-async def _error(send: Send, status: int, code: int, text: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
-    await send_json(send, status, encode(error_message(msgspec.UNSET, code, text)), headers)
+async def _error(send: Send, status: int, code: int, text: str) -> None:
+    await send_json(send, status, encode(error_message(msgspec.UNSET, code, text)))

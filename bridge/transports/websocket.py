@@ -10,18 +10,17 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import anyio
-import msgspec
 
 from bridge.protocol.clients import Principal
-from bridge.protocol.messages import INVALID_REQUEST, MAX_BODY_BYTES, encode, error_message
+from bridge.protocol.messages import MAX_BODY_BYTES
 from bridge.transports.admission import Admission
 from bridge.transports.connection import Connection, Guest
-from bridge.transports.exchange import Receive, Send
+from bridge.transports.exchange import Receive, Send, refusal_body
 from bridge.transports.gate import Refusal
 from bridge.transports.parts import Parts
 from bridge.transports.sending import Sending
 
-__all__ = ["PING_SECONDS", "SUBPROTOCOL", "Carrier", "WebSocketTransport", "refusal_body", "refuse_handshake"]
+__all__ = ["PING_SECONDS", "SUBPROTOCOL", "Carrier", "WebSocketTransport", "refuse_handshake"]
 
 SUBPROTOCOL: Final = "mcp"
 
@@ -34,7 +33,7 @@ SHUTDOWN_SECONDS: Final = 5.0
 
 _CLOSE_SECONDS: Final = 5.0
 _DRAIN_SECONDS: Final = 15.0
-_GOING_AWAY, _NOT_TEXT, _STALLED, _TOO_LARGE = 1001, 1003, 1008, 1009
+_GOING_AWAY, _NOT_TEXT, _POLICY, _TOO_LARGE = 1001, 1003, 1008, 1009
 _log = logging.getLogger("bridge.websocket")
 
 
@@ -118,7 +117,7 @@ class Socket:
 
     async def _until_stalled(self) -> None:
         await self._sending.until_stalled(lambda: self._connection.is_asking)
-        self._break_off(_STALLED, "what was sent is not read")
+        self._break_off(_POLICY, "what was sent is not read")
 
 
 class WebSocketTransport:
@@ -196,15 +195,10 @@ def check_subprotocols(offered: Sequence[str] | None) -> Refusal | None:
     return Refusal(400, f"Sec-WebSocket-Protocol must offer {SUBPROTOCOL!r}, not only {', '.join(offered)!r}")
 
 
-def refusal_body(refusal: Refusal) -> bytes:
-    """What a client reads whose handshake is refused."""
-    return encode(error_message(msgspec.UNSET, INVALID_REQUEST, refusal.message))
-
-
 async def refuse_handshake(scope: Any, send: Send, refusal: Refusal) -> None:
     """Refuse a handshake: with its status where the server can send one, else as the server does it (403)."""
     if "websocket.http.response" not in (scope.get("extensions") or {}):
-        return await send({"type": "websocket.close", "code": _STALLED, "reason": refusal.message})
+        return await send({"type": "websocket.close", "code": _POLICY, "reason": refusal.message})
     body = refusal_body(refusal)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *refusal.headers]
     await send({"type": "websocket.http.response.start", "status": refusal.status, "headers": headers})

@@ -17,9 +17,10 @@ from websockets.typing import Subprotocol
 
 from bridge.protocol.clients import Principal
 from bridge.protocol.messages import MAX_BODY_BYTES
+from bridge.transports.exchange import refusal_body
 from bridge.transports.gate import Refusal
 from bridge.transports.parts import Parts
-from bridge.transports.websocket import PING_SECONDS, SUBPROTOCOL, WebSocketTransport, refusal_body
+from bridge.transports.websocket import PING_SECONDS, SUBPROTOCOL, WebSocketTransport
 
 __all__ = ["WebSocketServer"]
 

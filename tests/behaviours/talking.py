@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.wiretap import Conversation, Tap
 
-__all__ = ["META", "SECONDS", "Json", "Talker", "hello", "is_reply", "request"]
+__all__ = ["META", "SECONDS", "Json", "Talker", "hello", "is_reply", "request", "said"]
 
 SECONDS = 10
 
@@ -34,6 +34,12 @@ def hello(revision: str = "2025-11-25", **capabilities: Any) -> Json:
 
 def request(identity: Any, method: str, params: Json | None = None) -> Json:
     return {"jsonrpc": "2.0", "id": identity, "method": method, "params": params or {}}
+
+
+def said(reply: Json) -> str:
+    """The text of a call's result."""
+    text: str = reply["result"]["content"][0]["text"]
+    return text
 
 
 def is_reply(identity: Any) -> Callable[[Json], bool]:

@@ -13,17 +13,11 @@ from tests.behaviours.bad_input import PAGE, ROWS, Answer, Row, page
 from tests.behaviours.pipes import served
 from tests.behaviours.sockets import connected
 from tests.behaviours.talking import Talker
-from tests.behaviours.works import Work, make
 from tests.conftest import Serve
 from tests.wiretap import Tap
 
 behaviour = pytest.mark.behaviour
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what)
-
-
-@pytest.fixture
-def bridge() -> Bridge:
-    return make(Work())
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,10 @@ from pydantic import BaseModel
 
 from bridge import Bridge, ConfigurationError, Context
 from bridge.asking.routes import ClientRule, RouteName
+from bridge.errors import StoreUnavailable
+from bridge.pending import SessionPending
 from bridge.routes.push import PushLimits
+from bridge.sessions import Sessions
 from bridge.stores import Store
 from bridge.testing import Client, RpcError, accept, connect
 from bridge.upstreams.results import ToolResult, audio, embedded, image, link, text
@@ -152,6 +155,52 @@ async def test_a_batch_is_handled_in_full_under_2025_03_26(serve: Serve, store: 
         only = [{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}]
         assert (await mcp.raw.post(_bytes(only))).status == 202
     assert greeter.greeted == ["Hello Ann"]
+
+
+@behaviour("LEG-8")
+async def test_a_batch_loses_only_what_needs_a_store_that_is_away(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(*_: Any) -> None:
+        raise StoreUnavailable("the store is away")
+
+    greeter = Greeter()
+    async with connect(await serve(greeter.bridge), revision="2025-03-26") as mcp:
+        monkeypatch.setattr(Sessions, "answer", away)
+        monkeypatch.setattr(SessionPending, "delivered", away)
+        batch = [
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "greet", "arguments": {}}},
+            {"jsonrpc": "2.0", "id": "s", "result": {}},
+            {"jsonrpc": "2.0", "id": 2, "method": "ping"},
+        ]
+        reply = await mcp.raw.post(_bytes(batch))
+        replies: Any = await reply.json()
+        await reply.closed()
+        assert reply.status == 200
+        assert [entry["id"] for entry in replies] == [1, 2]
+        assert elicit_id(replies[0]["result"])
+    said = [record.getMessage() for record in caplog.records if "the store is away" in record.getMessage()]
+    assert said == [
+        "a message was lost: the store is away",
+        "a reply was delivered, and the store does not take it: the store is away",
+    ]
+
+
+@behaviour("LEG-8")
+async def test_what_is_wrapped_sees_the_request_that_a_batch_came_by() -> None:
+    app = Greeter().bridge.asgi()
+    run, teams = app.upstream.run, list[bytes]()
+
+    async def noting(call: Any) -> Any:
+        teams.append(dict(call.http["headers"])[b"x-team"])
+        return await run(call)
+
+    app.upstream.run = noting  # type: ignore[method-assign]
+    async with app.lifespan(), connect(app, revision="2025-03-26") as mcp:
+        called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "chatty"}}
+        replies: Any = await (await mcp.raw.post(_bytes([called]), {"x-team": "blue"})).json()
+        assert replies[0]["result"]["content"][0]["text"] == "said"
+    assert teams == [b"blue"]
 
 
 @behaviour("LEG-8")

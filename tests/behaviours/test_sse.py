@@ -16,7 +16,7 @@ from bridge.server import Denied
 from bridge.testing import AsgiHttp
 from bridge.transports import sending, sse
 from tests.behaviours.sse import SseClient, opened
-from tests.behaviours.talking import META, SECONDS, Json, hello, request
+from tests.behaviours.talking import META, SECONDS, hello, request, said
 from tests.behaviours.works import Work, happens, make
 from tests.conftest import Serve
 from tests.wiretap import Tap
@@ -28,31 +28,10 @@ INVALID_REQUEST, METHOD_NOT_FOUND = -32600, -32601
 
 
 @pytest.fixture
-def work() -> Work:
-    return Work()
-
-
-@pytest.fixture
-def bridge(work: Work) -> Bridge:
-    return make(work)
-
-
-@pytest.fixture
-async def app(bridge: Bridge, serve: Serve) -> Any:
-    return await serve(bridge)
-
-
-@pytest.fixture
 async def mcp(app: Any, tap: Tap) -> AsyncIterator[SseClient]:
     """A client whose stream is open and that has said nothing yet."""
     async with opened(app, tap) as client:
         yield client
-
-
-def said(reply: Json) -> str:
-    """The text of a call's result."""
-    text: str = reply["result"]["content"][0]["text"]
-    return text
 
 
 async def lives(mcp: SseClient) -> None:
@@ -269,10 +248,10 @@ async def test_a_client_that_leaves_ends_its_session_and_cancels_its_calls(mcp: 
     assert (await mcp.post(request(2, "ping"))).status == 404
 
 
-async def test_an_open_stream_is_kept_open(mcp: SseClient, tap: Tap, monkeypatch: pytest.MonkeyPatch, app: Any) -> None:
+async def test_an_open_stream_is_kept_open(app: Any, tap: Tap, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "COMMENT_SECONDS", 0.01)
-    async with opened(app, tap) as other:
-        chunk = await other.stream._next()
+    async with opened(app, tap) as mcp:
+        chunk = await mcp.stream._next()
         assert chunk == b": still here\n\n"
 
 
@@ -298,10 +277,10 @@ async def test_a_client_that_never_reads_again_is_given_up(
         headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
         path = "/messages" if query else "/sse"
         scope = {"type": "http", "method": method, "path": path, "query_string": query, "headers": headers}
-        said = [{"type": "http.request", "body": body}]
+        messages = [{"type": "http.request", "body": body}]
 
         async def receive() -> Any:
-            return said.pop() if said else await anyio.sleep_forever()
+            return messages.pop() if messages else await anyio.sleep_forever()
 
         await app(scope, receive, send)
 

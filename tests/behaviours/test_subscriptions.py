@@ -26,17 +26,6 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 TODAY = "notes://today"
 
 
-@pytest.fixture
-def work() -> Work:
-    return Work()
-
-
-@pytest.fixture
-def bridge(work: Work) -> Bridge:
-    """It has tools and resources, and no prompts."""
-    return make(work)
-
-
 class Stream:
     """A `subscriptions/listen` request over HTTP."""
 
@@ -178,7 +167,7 @@ class Watching:
 
 
 @behaviour("MOD-12")
-async def test_the_server_behind_is_told_of_the_first_and_the_last_who_watches(bridge: Bridge) -> None:
+async def test_the_server_behind_is_told_of_each_who_watches_and_when_the_last_has_left(bridge: Bridge) -> None:
     app = bridge.asgi()
     app.upstream.relay = watching = Watching()  # type: ignore[method-assign]
     async with app.lifespan(), connect(app) as mcp:

@@ -13,7 +13,7 @@ from bridge.protocol.clients import Principal
 from bridge.server import Denied
 from bridge.transports import sending, websocket
 from tests.behaviours.sockets import Refused, SocketClient, connected
-from tests.behaviours.talking import META, Json, hello, is_reply, request
+from tests.behaviours.talking import META, hello, is_reply, request, said
 from tests.behaviours.works import Work, happens, lives, make
 from tests.conftest import Serve
 from tests.wiretap import Tap
@@ -25,31 +25,10 @@ PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
 
 @pytest.fixture
-def work() -> Work:
-    return Work()
-
-
-@pytest.fixture
-def bridge(work: Work) -> Bridge:
-    return make(work)
-
-
-@pytest.fixture
-async def app(bridge: Bridge, serve: Serve) -> Any:
-    return await serve(bridge)
-
-
-@pytest.fixture
 async def mcp(app: Any, tap: Tap) -> AsyncIterator[SocketClient]:
     """A client that is connected and has said nothing yet."""
     async with connected(app, tap) as client:
         yield client
-
-
-def said(reply: Json) -> str:
-    """The text of a call's result."""
-    text: str = reply["result"]["content"][0]["text"]
-    return text
 
 
 async def is_closed(mcp: SocketClient, code: int) -> None:

@@ -85,6 +85,3 @@ async def lives(mcp: Talker) -> None:
     """The connection still answers, in both eras."""
     assert (await mcp.call("add", a=2, b=3))["structuredContent"] == {"result": 5}
     assert (await mcp.call("add", META, a=2, b=3))["structuredContent"] == 5
-
-
-# Both eras

@@ -85,23 +85,6 @@ CLIENTS: tuple[Client, ...] = (
         asked="chat",
         transports=_MCP1,
     ),
-    Client(
-        name="mcp1-stdio",
-        title="mcp 1.30.0 over stdio, with a callback",
-        program="mcp1",
-        asked="form",
-        transports=("stdio",),
-        over="stdio",
-    ),
-    Client(
-        name="mcp1-stdio-chat",
-        title="mcp 1.30.0 over stdio, chat",
-        program="mcp1",
-        can_be_asked=False,
-        asked="chat",
-        transports=("stdio",),
-        over="stdio",
-    ),
     *(
         Client(
             name=f"mcp1-{transport}{'' if can_be_asked else '-chat'}",
@@ -112,7 +95,7 @@ CLIENTS: tuple[Client, ...] = (
             transports=(transport,),
             over=transport,
         )
-        for transport in ("sse", "ws")
+        for transport in ("stdio", "sse", "ws")
         for can_be_asked in (True, False)
     ),
     Client(name="fastmcp4", title="FastMCP 4.2.3, either era", program="fastmcp4", mode="auto", asked="form"),

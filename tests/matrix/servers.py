@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -21,6 +20,8 @@ TRANSPORTS: dict[Transport, str] = {
     "stdio": "stdio",
 }
 _REPOSITORY = Path(__file__).parents[2]
+_CHECKOUT = {"PYTHONPATH": str(_REPOSITORY)}
+"""The environment in which `bridge` is this checkout's."""
 _PROGRAMS = Path(__file__).parent / "servers"
 _EVERYTHING = "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 _IMPORT_FROM_HERE = "import(process.argv[1]).then((server) => server.main((name) => import(name), process.argv[2]))"
@@ -170,8 +171,8 @@ def behind_the_bridge(server: Server) -> Iterator[dict[Transport, Place]]:
     if server.program is None:
         native = [sys.executable, str(_PROGRAMS / "native.py")]
         port = free_port()
-        with serving([*native, "http", str(port)], port, _REPOSITORY, _checkout()):
-            yield {**_served(port), "stdio": _child([*native, "stdio"], _checkout())}
+        with serving([*native, "http", str(port)], port, _REPOSITORY, _CHECKOUT):
+            yield {**_served(port), "stdio": _child([*native, "stdio"], _CHECKOUT)}
     elif server.in_process is not None:
         target = f"{_PROGRAMS / str(server.program.file)}:server"
         with _bridge(str(install(server.in_process)), target) as places:
@@ -188,8 +189,8 @@ def behind_the_bridge(server: Server) -> Iterator[dict[Transport, Place]]:
 def _bridge(python: str, *target: str) -> Iterator[dict[Transport, Place]]:
     port = free_port()
     serve = [python, "-m", "bridge", "serve", "--port", str(port), "--log-level", "warning", *target]
-    with serving(serve, port, _REPOSITORY, _checkout()):
-        yield {**_served(port), "stdio": _child([python, "-m", "bridge", "stdio", *target], _checkout())}
+    with serving(serve, port, _REPOSITORY, _CHECKOUT):
+        yield {**_served(port), "stdio": _child([python, "-m", "bridge", "stdio", *target], _CHECKOUT)}
 
 
 def _served(port: int) -> dict[Transport, Place]:
@@ -199,9 +200,3 @@ def _served(port: int) -> dict[Transport, Place]:
 
 def _child(command: list[str], env: dict[str, str]) -> Place:
     return Place("stdio", child={"command": command[0], "args": command[1:], "env": env})
-
-
-@cache
-def _checkout() -> dict[str, str]:
-    """The environment in which `bridge` is this checkout's."""
-    return {"PYTHONPATH": str(_REPOSITORY)}

@@ -143,6 +143,18 @@ class Walked(NamedTuple):
     steps: dict[str, tuple[list[str], Outcome, list[str]]]
     """By step: the history before, the outcome, the history after."""
 
+    def went_well(self, step: Step) -> None:
+        """Assert that a step asked what it has to, and did what it says and nothing else."""
+        before, outcome, after = self.steps[step.name]
+        assert tuple(outcome.messages) == step.asked
+        if isinstance(step.value, str):
+            assert outcome.is_error
+            assert step.value in outcome.text
+        else:
+            assert not outcome.is_error, outcome.text
+            assert outcome.value.items() >= step.value.items()
+        assert after == [*before, *(effect.format(n=len(before) + 1) for effect in step.effects)]
+
 
 def walk(peer: Peer, url: str) -> Walked:
     """Make every step, with a look at the history after each."""
