@@ -173,6 +173,8 @@ class Application:
 
         return Surroundings(
             node_id=self.node.id,
+            store=store,
+            is_alive=self.node.is_alive,
             spawn=self.node.spawn,
             changed=changed,
             tell=sessions.tell_session,

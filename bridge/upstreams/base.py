@@ -18,6 +18,7 @@ from bridge.asking.routes import RouteName
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.inbound import ParameterHeaders
 from bridge.protocol.messages import Json
+from bridge.stores.base import Store
 
 __all__ = [
     "AskingRules",
@@ -228,6 +229,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         node_id: names the process, among those that share its store.
+        store: what they share.
+        is_alive: whether a process of that id still serves.
         spawn: starts a task that ends with the process; what it raises is logged.
         changed: tells clients that a list (`tools`, `prompts`, `resources`) or the resource at a URI has changed.
         tell: sends a notification to one legacy session, by its id, on the stream that belongs to no call.
@@ -235,6 +238,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     node_id: str
+    store: Store
+    is_alive: Callable[[str], Awaitable[bool]]
     spawn: Callable[..., None]
     changed: Callable[[str, str | None], Awaitable[None]]
     tell: Callable[[str, Json], Awaitable[None]]
