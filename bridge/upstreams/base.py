@@ -65,8 +65,13 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 class Hold(Protocol):
     """A call that is suspended at its questions: `Upstream.run` goes on with it once the journal has their answers."""
 
-    on_over: Callable[[], None] | None
-    """Told when nobody's answer is wanted any more: the call has ended, or has withdrawn its question."""
+    @property
+    def on_over(self) -> Callable[[], None] | None:
+        """Told when nobody's answer is wanted any more: the call has ended, or has withdrawn its question."""
+        ...
+
+    @on_over.setter
+    def on_over(self, told: Callable[[], None] | None) -> None: ...
 
     @property
     def is_over(self) -> bool:
