@@ -58,6 +58,9 @@ Processes = Annotated[int, typer.Option(help="Over how many children calls are s
 Concurrent = Annotated[
     bool, typer.Option("--concurrent", help="Several calls at once in one child, for a server that never asks.")
 ]
+ShutdownSeconds = Annotated[
+    float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
+]
 Name = Annotated[str | None, typer.Option(help="How the server is called; by default as it calls itself.")]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], typer.Option(help="The lowest level of logs.")]
 
@@ -102,6 +105,7 @@ def serve(
     processes: Processes = 1,
     concurrent: Concurrent = False,
     name: Name = None,
+    shutdown_seconds: ShutdownSeconds = 10.0,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -109,7 +113,11 @@ def serve(
     def run() -> None:
         from bridge.transports.uvicorn import serve as serve_http
 
-        given = {"allowed_hosts": tuple(allow_host or ()), "allowed_origins": tuple(allow_origin or ())}
+        given = {
+            "allowed_hosts": tuple(allow_host or ()),
+            "allowed_origins": tuple(allow_origin or ()),
+            "shutdown_seconds": shutdown_seconds,
+        }
         reached = _reached(header, protocol, shared, processes, concurrent)
         rules = WrapRules(resume=resume, repeatable=repeatable)
         bridge = _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, given))
