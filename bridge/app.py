@@ -67,6 +67,7 @@ class _OptionFields(TypedDict, total=False):
     authenticate: Authenticate | None
     threads: PositiveInt
     transports: tuple[Transport, ...]
+    health: bool
 
 
 _option_checker: TypeAdapter[Any] = TypeAdapter(

@@ -72,6 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         threads: how many synchronous tools may run at once.
         transports: what the ASGI app serves: `http` at its own path, `sse` (`/sse` and `/messages`) and `websocket`
             (`/ws`) beside it.
+        health: whether it serves `/healthz` (the process is alive) and `/readyz` (its store answers) beside it.
     """
 
     elicitation: bool = False
@@ -95,3 +96,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     authenticate: Authenticate | None = None
     threads: int = 40
     transports: tuple[Transport, ...] = ("http", "sse", "websocket")
+    health: bool = True

@@ -106,6 +106,7 @@ def serve(
     concurrent: Concurrent = False,
     name: Name = None,
     shutdown_seconds: ShutdownSeconds = 10.0,
+    health: Annotated[bool, typer.Option(help="Whether /healthz and /readyz are served.")] = True,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -117,6 +118,7 @@ def serve(
             "allowed_hosts": tuple(allow_host or ()),
             "allowed_origins": tuple(allow_origin or ()),
             "shutdown_seconds": shutdown_seconds,
+            "health": health,
         }
         reached = _reached(header, protocol, shared, processes, concurrent)
         rules = WrapRules(resume=resume, repeatable=repeatable)

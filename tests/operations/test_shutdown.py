@@ -155,28 +155,30 @@ async def test_over_sse_what_runs_ends_before_the_stream_does(server: Server) ->
 @behaviour("TRN-6")
 async def test_over_websocket_what_runs_ends_and_what_comes_meanwhile_is_refused(tmp_path: Path) -> None:
     with serving(*HOW["bridge"], SLOW_SHUTDOWN="5") as server:
-        async with aiohttp.ClientSession() as http:
-            async with http.ws_connect(f"{server.url}/ws", protocols=("mcp",)) as socket:
-                # A second connection, which stays open, and on which nothing runs.
-                async with http.get(f"{server.url}/nothing") as reply:
-                    assert reply.status == 404
-                call = {"name": "nap", "arguments": {"seconds": 1.5}, "_meta": META}
-                await socket.send_json(request(1, "tools/call", call))
-                await anyio.to_thread.run_sync(server.says, "begun")
-                server.terminate()
-                refused: Any = {}
-                while "error" not in refused:
-                    await socket.send_json(request(2, "server/discover", {"_meta": META}))
-                    refused = await socket.receive_json()
-                assert ENDS in refused["error"]["message"]
-                async with http.post(f"{server.url}/mcp", **modern(3, "nap", {"seconds": 0})) as reply:
-                    assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
-                    assert ENDS in await reply.text()
+        async with (
+            aiohttp.ClientSession() as http,
+            http.ws_connect(f"{server.url}/ws", protocols=("mcp",)) as socket,
+        ):
+            # A second connection, which stays open, and on which nothing runs.
+            async with http.get(f"{server.url}/nothing") as reply:
+                assert reply.status == 404
+            call = {"name": "nap", "arguments": {"seconds": 1.5}, "_meta": META}
+            await socket.send_json(request(1, "tools/call", call))
+            await anyio.to_thread.run_sync(server.says, "begun")
+            server.terminate()
+            refused: Any = {}
+            while "error" not in refused:
+                await socket.send_json(request(2, "server/discover", {"_meta": META}))
+                refused = await socket.receive_json()
+            assert ENDS in refused["error"]["message"]
+            async with http.post(f"{server.url}/mcp", **modern(3, "nap", {"seconds": 0})) as reply:
+                assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
+                assert ENDS in await reply.text()
+            ended = await socket.receive_json()
+            while ended["id"] != 1:
                 ended = await socket.receive_json()
-                while ended["id"] != 1:
-                    ended = await socket.receive_json()
-                assert said(ended) == "rested"
-                assert (await socket.receive()).data == 1001
+            assert said(ended) == "rested"
+            assert (await socket.receive()).data == 1001
         await anyio.to_thread.run_sync(server.left, 10)
 
 
