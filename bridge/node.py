@@ -44,12 +44,15 @@ class Node:
 
     Args:
         store: where its lease stands, for others to see that it lives.
+        shutdown_seconds: how long what runs may go on once the node shuts down.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, shutdown_seconds: float = 10.0) -> None:
         self.id = ""
         """Made when the node starts, so that forked processes are different nodes."""
         self.store = store
+        self._shutdown_seconds = shutdown_seconds
+        self._closed_at = 0.0
         self._host: asyncio.Task[None] | None = None
         self._ready: asyncio.Event | None = None
         self._tasks: TaskGroup | None = None
@@ -58,7 +61,7 @@ class Node:
         self.new_scope: Callable[[], anyio.CancelScope] = anyio.CancelScope
         """Makes a cancel scope; once the node runs, without looking up each time which event loop there is."""
         self.closing = anyio.Event()
-        """Set when the node begins to shut down: streams end, so that their clients go elsewhere."""
+        """Set when the node begins to shut down: nothing new runs, and streams end, so that clients go elsewhere."""
 
     @property
     def running(self) -> bool:
@@ -80,12 +83,23 @@ class Node:
             self._ready = self._host = None
             await host
 
+    def close(self) -> None:
+        """Begin to shut down."""
+        if not self.closing.is_set():
+            self._closed_at = anyio.current_time()
+            self.closing.set()
+
+    async def cut_off(self) -> None:
+        """Wait until the node shuts down and the time is over that what runs then has."""
+        await self.closing.wait()
+        await anyio.sleep_until(self._closed_at + self._shutdown_seconds)
+
     async def stop(self) -> None:
         """End every task of the node and say that it is gone."""
         host, self._host = self._host, None
         if host is None:
             return
-        self.closing.set()
+        self.close()
         if self._tasks is not None:
             self._tasks.cancel_scope.cancel()
         await host

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
+import anyio
 import msgspec
 
 from bridge.asking.checking import InvalidReply
@@ -240,6 +241,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         changed: tells clients that a list (`tools`, `prompts`, `resources`) or the resource at a URI has changed.
         tell: sends a notification to one legacy session, by its id, on the stream that belongs to no call.
         completed: tells the client of a URL question that its page is done, by the question's `elicitation_id`.
+        closing: waits until the process begins to shut down; what is suspended is ended then.
     """
 
     node_id: str
@@ -249,6 +251,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     changed: Callable[[str, str | None], Awaitable[None]]
     tell: Callable[[str, Json], Awaitable[None]]
     completed: Callable[[str], Awaitable[bool]]
+    closing: Callable[[], Awaitable[None]] = anyio.sleep_forever
 
 
 class Upstream(Protocol):

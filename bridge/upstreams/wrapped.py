@@ -177,6 +177,7 @@ class Wrapped:
             _log.warning("%s does not list its tools: %s", self._server.name, listed.message)
         await self._links.end_session(nobody.id)
         around.spawn(self._holds.watch)
+        around.spawn(self._end_holds)
         around.spawn(self._under_way.watch)
         around.spawn(self._links.watch)
         if around.store.shared:
@@ -191,6 +192,11 @@ class Wrapped:
         await self._under_way.aclose()
         await self._links.aclose()
         await self._server.aclose()
+
+    async def _end_holds(self) -> None:
+        """Nobody can go on with them here once the process shuts down; their servers hear it while there is time."""
+        await self._around.closing()
+        await self._holds.end_all()
 
     async def end_session(self, session_id: str) -> None:
         """See `Upstream`."""
