@@ -18,6 +18,7 @@ from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
 from bridge.errors import StoreError
 from bridge.node import Node
+from bridge.ownership import Ownership
 from bridge.pending import SealedPending, SessionPending
 from bridge.publishing import Change, Publisher
 from bridge.routes.chat import Chat, ChatRules, NoChat
@@ -234,7 +235,13 @@ class Application:
         modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
         legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
         return Parts(
-            node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options
+            node=node,
+            modern=modern,
+            legacy=legacy,
+            sessions=sessions,
+            ownership=Ownership(node),
+            publisher=self.publisher,
+            options=options,
         )
 
 

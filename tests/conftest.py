@@ -10,6 +10,7 @@ import pytest
 
 from bridge import Bridge
 from bridge.stores import MemoryStore, Store, open_store
+from tests.behaviours.fleet import Fleet
 from tests.redis_server import redis_server
 from tests.wiretap import Tap, tap_asgi
 
@@ -48,6 +49,13 @@ async def serve(tap: Tap, closing: AsyncExitStack) -> AsyncIterator[Serve]:
             return tap_asgi(app, tap)
 
         yield start
+
+
+@pytest.fixture
+async def fleet(tap: Tap, closing: AsyncExitStack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
+    """Nodes until the test is over."""
+    async with AsyncExitStack() as stack:
+        yield Fleet(tap, stack, monkeypatch)
 
 
 @pytest.fixture(scope="session")
