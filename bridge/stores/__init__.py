@@ -3,8 +3,9 @@
 from bridge.errors import ConfigurationError
 from bridge.stores.base import LogEntry, LogPage, Record, Store
 from bridge.stores.memory import MemoryStore
+from bridge.stores.sealed import SealedStore
 
-__all__ = ["LogEntry", "LogPage", "MemoryStore", "Record", "Store", "open_store"]
+__all__ = ["LogEntry", "LogPage", "MemoryStore", "Record", "SealedStore", "Store", "open_store"]
 
 
 def open_store(url: str) -> Store:

@@ -58,7 +58,8 @@ class SqliteStore:
         wait_seconds: float = 10,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._path = Path(path).absolute()
+        self.path = Path(path).absolute()
+        """The file."""
         self._wait_seconds = wait_seconds
         self._clock = clock
         self._versions: Iterator[int] = iter(())
@@ -67,9 +68,9 @@ class SqliteStore:
         self._poller: Bell | None = None
         self._seen_change = self._seen_entry = 0
         try:
-            self._db = file.open_file(self._path, wait_seconds)
+            self._db = file.open_file(self.path, wait_seconds)
         except (sqlite3.Error, OSError) as error:
-            raise _translated(error, self._path) from error
+            raise _translated(error, self.path) from error
 
     async def get(self, key: str) -> Record | None:
         return await self._run(lambda db, now: file.get(db, now, key))
@@ -126,7 +127,7 @@ class SqliteStore:
                 return work(self._db, self._clock())
             except sqlite3.Error as error:
                 if _code(error) not in BUSY or time.monotonic() >= gives_up_at:
-                    raise _translated(error, self._path) from error
+                    raise _translated(error, self.path) from error
             gives_up_at = min(gives_up_at, time.monotonic() + self._wait_seconds)
             await anyio.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LAST_RETRY_SECONDS)
