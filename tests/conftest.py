@@ -18,6 +18,14 @@ Serve: TypeAlias = Callable[[Bridge], Awaitable[Any]]
 """Serves a bridge, as one more node, behind the wire tap: from a bridge to an ASGI app for `connect`."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what commands store without being told where out of the user's own folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
