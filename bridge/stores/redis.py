@@ -40,6 +40,8 @@ AWAY: tuple[type[Exception], ...] = (
     fails.RedisClusterException,
     OSError,
 )
+# What a server says to a script of a user who lacks a right.
+NOT_ALLOWED = ("NOPERM", "can't run this command", "can't access at least one of the keys")
 REFUSED = (fails.AuthenticationError, fails.NoPermissionError)
 FAILS = (fails.RedisError, fails.RedisClusterException, OSError)
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.01, 0.5
@@ -263,7 +265,7 @@ def _may_pass(error: Exception) -> bool:
 def _translated(error: Exception) -> StoreError:
     if isinstance(error, fails.OutOfMemoryError) or "-OOM " in str(error):
         return StoreFull(f"Redis: {error}")
-    if isinstance(error, fails.NoPermissionError) or "NOPERM" in str(error):
+    if isinstance(error, fails.NoPermissionError) or any(words in str(error) for words in NOT_ALLOWED):
         return StoreError(f"Redis: {error}: docs/stores.md has the rights that the user needs")
     return StoreError(f"Redis: {error}")
 
