@@ -31,7 +31,8 @@ class RedisServer:
     Args:
         binary: the program; by default the one that is found.
         folder: where it keeps files that outlive it, such as what a Cluster's node knows of the others.
-        options: what it is given on its command line beside a port and an address; over these.
+        options: what it is given on its command line beside a port and an address; with a certificate, a second port
+            is for TLS.
         words: what stands before them, such as a file of options.
     """
 
@@ -44,12 +45,15 @@ class RedisServer:
         self._folder = folder
         self._words = words
         self._options = {name.replace("_", "-"): str(value) for name, value in options.items()}
+        self.tls_port = free_port() if "tls-cert-file" in self._options else 0
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         options = {"port": str(self.port), "bind": "127.0.0.1", "loglevel": "warning"}
         if "--sentinel" not in self._words:
             options |= {"save": "", "appendonly": "no"}
+        if self.tls_port:
+            options["tls-port"] = str(self.tls_port)
         command = [self._binary, *self._words]
         for name, value in (options | self._options).items():
             command += [f"--{name}", value]
@@ -69,8 +73,6 @@ class RedisServer:
         gives_up_at = time.monotonic() + START_SECONDS
         while time.monotonic() < gives_up_at and self._process is not None and self._process.poll() is None:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
-                if "tls-port" in self._options:
-                    return
                 connection.sendall(b"PING\r\n")
                 if connection.recv(16).startswith((b"+PONG", b"-NOAUTH")):
                     return

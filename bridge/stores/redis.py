@@ -23,7 +23,7 @@ from bridge.stores.base import LogEntry, LogPage, Record, families_of
 try:
     from redis import exceptions as fails
 
-    from bridge.stores.redis_servers import MAX_CONNECTIONS, reach
+    from bridge.stores.redis_servers import reach
     from bridge.stores.redis_wakes import RedisWakes
 except ImportError as error:
     raise MissingExtraError("RedisStore", "redis") from error
@@ -88,7 +88,7 @@ class RedisStore:
         self._scan = self._script(redis_scripts.SCAN)
         self._count = self._script(redis_scripts.COUNT)
         self._closed = False
-        self._under_way = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._under_way = asyncio.Semaphore(self._servers.max_connections)
         self._wakes = RedisWakes(self._servers, self._channel, wait_seconds)
 
     async def get(self, key: str) -> Record | None:

@@ -18,9 +18,9 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from bridge.stores.redis_urls import RedisUrl
 
-__all__ = ["MAX_CONNECTIONS", "Servers", "reach"]
+__all__ = ["Servers", "reach"]
 
-MAX_CONNECTIONS: Final = 64
+_CONNECTIONS, _TLS_CONNECTIONS = 64, 16  # redis-py reads all certificates anew for each of the latter: 20 ms
 _SPARE: Final = 2  # connections beside those of operations: for what is listened to
 _ANSWER_SECONDS: Final = 5  # a server that is silent for so long counts as gone
 _SHARDS: Final = 16  # of a Cluster. Counting a family asks each of them; a primary without any of them stays empty
@@ -34,6 +34,7 @@ class Servers(msgspec.Struct, frozen=True):
         tags: the hash tags over which keys are spread.
         listener: makes a client of one server, to subscribe with. It is closed by whoever asked for it.
         close: lets go of all connections.
+        max_connections: how many operations may be under way at once.
         lossy: whether what is published at one server may not reach who listens at another.
     """
 
@@ -41,6 +42,7 @@ class Servers(msgspec.Struct, frozen=True):
     tags: tuple[str, ...]
     listener: Callable[[], Any]
     close: Callable[[], Awaitable[None]]
+    max_connections: int
     lossy: bool = False
 
 
@@ -50,44 +52,46 @@ def reach(url: RedisUrl, prefix: str, wait_seconds: float) -> Servers:
     common: dict[str, Any] = {
         "socket_timeout": answer_seconds,
         "socket_connect_timeout": answer_seconds,
+        "socket_keepalive": True,
         "protocol": 2,
         # The store itself sends again: it knows what may be sent twice.
         "retry": Retry(NoBackoff(), 0),
     }
     connection = {**common, **url.connection}
+    most = _TLS_CONNECTIONS if "ssl" in connection else _CONNECTIONS
     if url.kind == "cluster":
-        return _cluster(url, connection, prefix)
-    connection["max_connections"] = MAX_CONNECTIONS + _SPARE
+        return _cluster(url, connection, prefix, most)
     if url.kind == "sentinel":
-        return _watched(url, connection, {**common, **url.sentinel}, prefix)
-    return _single(url, connection, prefix)
+        return _watched(url, connection, {**common, **url.sentinel}, prefix, most)
+    return _single(url, connection, prefix, most)
 
 
-def _single(url: RedisUrl, connection: dict[str, Any], prefix: str) -> Servers:
+def _single(url: RedisUrl, connection: dict[str, Any], prefix: str, most: int) -> Servers:
     if url.socket:
-        client = Redis(unix_socket_path=url.socket, db=url.db, **connection)
+        del connection["socket_keepalive"]
+        client = Redis(unix_socket_path=url.socket, db=url.db, max_connections=most + _SPARE, **connection)
     else:
         ((host, port),) = url.hosts
-        client = Redis(host=host, port=port, db=url.db, socket_keepalive=True, **connection)
-    return Servers(client, (f"{{{prefix}}}",), lambda: _Borrowed(client), client.aclose)
+        client = Redis(host=host, port=port, db=url.db, max_connections=most + _SPARE, **connection)
+    return Servers(client, (f"{{{prefix}}}",), lambda: _Borrowed(client), client.aclose, most)
 
 
-def _watched(url: RedisUrl, connection: dict[str, Any], watching: dict[str, Any], prefix: str) -> Servers:
+def _watched(url: RedisUrl, connection: dict[str, Any], watching: dict[str, Any], prefix: str, most: int) -> Servers:
     make: Any = Sentinel  # redis-py does not say what it takes
     sentinels = make(list(url.hosts), sentinel_kwargs=watching, **connection)
-    client = sentinels.master_for(url.service, db=url.db)
+    client = sentinels.master_for(url.service, db=url.db, max_connections=most + _SPARE)
 
     async def close() -> None:
         await client.aclose()
         for sentinel in sentinels.sentinels:
             await sentinel.aclose()
 
-    return Servers(client, (f"{{{prefix}}}",), lambda: _Borrowed(client), close)
+    return Servers(client, (f"{{{prefix}}}",), lambda: _Borrowed(client), close, most)
 
 
-def _cluster(url: RedisUrl, connection: dict[str, Any], prefix: str) -> Servers:
+def _cluster(url: RedisUrl, connection: dict[str, Any], prefix: str, most: int) -> Servers:
     nodes = [ClusterNode(host, port) for host, port in url.hosts]
-    client = RedisCluster(startup_nodes=nodes, max_connections=MAX_CONNECTIONS + _SPARE, **connection)
+    client = RedisCluster(startup_nodes=nodes, max_connections=most + _SPARE, **connection)
 
     def listener() -> Any:
         # Every node hears what is published at any of them.
@@ -95,7 +99,7 @@ def _cluster(url: RedisUrl, connection: dict[str, Any], prefix: str) -> Servers:
         host, port = random.choice([(node.host, int(node.port)) for node in known] or list(url.hosts))
         return Redis(host=host, port=port, **connection)
 
-    return Servers(client, _tags(prefix), listener, client.aclose, lossy=True)
+    return Servers(client, _tags(prefix), listener, client.aclose, most, lossy=True)
 
 
 class _Borrowed:

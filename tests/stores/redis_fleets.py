@@ -45,15 +45,17 @@ def cluster(folder: Path, nodes: int = 3, **options: object) -> Iterator[list[Re
         place = folder / f"node{number}"
         place.mkdir()
         given = {"cluster_enabled": "yes", "cluster_node_timeout": 1000, **options}
+        if "tls_cert_file" in options:
+            given["tls_cluster"] = "yes"
         server = RedisServer(folder=place, **given)
-        while server.port > BUS_PORTS_END:
+        while max(server.port, server.tls_port) > BUS_PORTS_END:
             server = RedisServer(folder=place, **given)
         servers.append(server)
     with running(*servers), ExitStack() as stack:
         clients = [stack.enter_context(Redis(port=server.port)) for server in servers]
         for number, client in enumerate(clients):
             client.execute_command("CLUSTER ADDSLOTS", *range(number * SLOTS // nodes, (number + 1) * SLOTS // nodes))
-            client.execute_command("CLUSTER MEET", "127.0.0.1", servers[0].port)
+            client.execute_command("CLUSTER MEET", "127.0.0.1", servers[0].tls_port or servers[0].port)
         _until(_is_formed, clients)
         yield servers
 
@@ -71,22 +73,25 @@ def cluster_url(servers: list[RedisServer]) -> str:
 class Watched:
     """A server, its replica, and the Sentinel that watches them and answers a user with few `rights`."""
 
-    def __init__(self, folder: Path, rights: list[str]) -> None:
-        quick: dict[str, object] = {"repl_diskless_sync": "yes", "repl_diskless_sync_delay": 0}
+    def __init__(self, folder: Path, rights: list[str], **tls: object) -> None:
+        secure = {**tls, "tls_replication": "yes"} if tls else {}
+        quick: dict[str, object] = {"repl_diskless_sync": "yes", "repl_diskless_sync_delay": 0, **secure}
         self.first = RedisServer(folder=folder, dbfilename="first.rdb", **quick)
+        watched_port = self.first.tls_port or self.first.port
         self.second = RedisServer(
-            folder=folder, dbfilename="second.rdb", replicaof=f"127.0.0.1 {self.first.port}", **quick
+            folder=folder, dbfilename="second.rdb", replicaof=f"127.0.0.1 {watched_port}", **quick
         )
         config = folder / "sentinel.conf"
         config.write_text(
-            f"sentinel monitor {SERVICE} 127.0.0.1 {self.first.port} 1\n"
+            f"sentinel monitor {SERVICE} 127.0.0.1 {watched_port} 1\n"
             f"sentinel down-after-milliseconds {SERVICE} 500\n"
             f"sentinel failover-timeout {SERVICE} 3000\n"
             f"user watcher on >secret -@all {' '.join(rights)}\n"
         )
-        self.sentinel = RedisServer(folder=folder, words=(str(config), "--sentinel"))
-        self.url = f"redis+sentinel://127.0.0.1:{self.sentinel.port}/{SERVICE}/0"
-        self.url += "?sentinel_username=watcher&sentinel_password=secret"
+        self.sentinel = RedisServer(folder=folder, words=(str(config), "--sentinel"), **secure)
+        query = "?sentinel_username=watcher&sentinel_password=secret"
+        self.url = f"redis+sentinel://127.0.0.1:{self.sentinel.port}/{SERVICE}/0{query}"
+        self.tls_url = f"rediss+sentinel://127.0.0.1:{self.sentinel.tls_port}/{SERVICE}/0{query}"
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -97,8 +102,8 @@ class Watched:
             yield
 
 
-def certificate(folder: Path) -> dict[str, Path]:
-    """Make a certificate for 127.0.0.1 that vouches for itself."""
+def certificate(folder: Path) -> dict[str, object]:
+    """Make a certificate for 127.0.0.1 that vouches for itself; return a server's options."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's Redis")])
     now = datetime.datetime.now(datetime.UTC)
@@ -114,9 +119,10 @@ def certificate(folder: Path) -> dict[str, Path]:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
         .sign(key, hashes.SHA256())
     )
-    files = {"cert": folder / "cert.pem", "key": folder / "key.pem"}
-    files["cert"].write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    files["key"].write_bytes(
+    cert_file, key_file = folder / "cert.pem", folder / "key.pem"
+    cert_file.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
-    return files
+    files: dict[str, object] = {"tls_cert_file": cert_file, "tls_key_file": key_file, "tls_ca_cert_file": cert_file}
+    return {**files, "tls_auth_clients": "no"}

@@ -153,29 +153,30 @@ async def test_a_watched_server_keeps_the_contract_and_a_failover_is_waited_for(
         await other.aclose()
 
 
-async def test_over_tls_the_contract_holds_and_a_stranger_is_not_trusted(tmp_path: Path) -> None:
-    files = certificate(tmp_path)
-    server = RedisServer(
-        tls_cert_file=files["cert"], tls_key_file=files["key"], tls_ca_cert_file=files["cert"], tls_auth_clients="no"
-    )
-    server._options |= {"port": "0", "tls-port": str(server.port)}
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What a server is given so that it has a certificate."""
+    options = certificate(tmp_path_factory.mktemp("certificate"))
     try:
-        server.start()
+        with running(RedisServer(**options)):
+            return options
     except RuntimeError:
         pytest.skip("this build of the Redis server has no TLS")
-    try:
-        url = f"rediss://127.0.0.1:{server.port}/0"
+
+
+async def test_over_tls_the_contract_holds_and_a_stranger_is_not_trusted(tls: dict[str, object]) -> None:
+    server = RedisServer(**tls)
+    with running(server):
+        url = f"rediss://127.0.0.1:{server.tls_port}/0"
 
         async def make() -> Store:
-            return RedisStore(f"{url}?ssl_ca_certs={files['cert']}")
+            return RedisStore(f"{url}?ssl_ca_certs={tls['tls_cert_file']}")
 
         await check_store(make)
         stranger = RedisStore(url, wait_seconds=0.3)
         with pytest.raises(StoreError, match="certificate"):
             await stranger.get("a")
         await stranger.aclose()
-    finally:
-        server.stop()
 
 
 def rights() -> list[str]:
@@ -247,3 +248,35 @@ async def test_the_oldest_server_that_is_supported_keeps_the_contract() -> None:
             return RedisStore(server.url)
 
         await check_store(make)
+
+
+async def test_over_tls_a_cluster_keeps_the_contract(tmp_path: Path, tls: dict[str, object]) -> None:
+    with cluster(tmp_path, **tls) as servers:
+        places = ",".join(f"127.0.0.1:{server.tls_port}" for server in servers)
+
+        async def make() -> Store:
+            return RedisStore(f"rediss+cluster://{places}?ssl_ca_certs={tls['tls_cert_file']}")
+
+        await check_store(make)
+
+
+async def test_over_tls_a_watched_server_keeps_the_contract(tmp_path: Path, tls: dict[str, object]) -> None:
+    watched = Watched(tmp_path, ["+sentinel|masters"], **tls)
+    with watched.running():
+
+        async def make() -> Store:
+            return RedisStore(f"{watched.tls_url}&ssl_ca_certs={tls['tls_cert_file']}")
+
+        await check_store(make)
+
+
+async def test_over_a_unix_socket_the_contract_holds(tmp_path: Path) -> None:
+    server = RedisServer(unixsocket=tmp_path / "redis.sock")
+    with running(server):
+
+        async def make() -> Store:
+            return RedisStore(f"unix://{tmp_path}/redis.sock?db=1&prefix=desk")
+
+        await check_store(make)
+        with Redis(port=server.port, db=1) as client:
+            assert all(key.startswith(b"{desk}:") for key in client.scan_iter())
