@@ -1,5 +1,6 @@
 """`Bridge`: what a user holds. It registers tools, wraps servers, and makes apps that serve them."""
 
+import importlib
 import logging
 import os
 from collections.abc import Callable
@@ -68,6 +69,7 @@ class _OptionFields(TypedDict, total=False):
     threads: PositiveInt
     transports: tuple[Transport, ...]
     health: bool
+    metrics: bool
 
 
 _option_checker: TypeAdapter[Any] = TypeAdapter(
@@ -123,6 +125,7 @@ class Bridge:
 
     Raises:
         ConfigurationError: a store or option that cannot work.
+        MissingExtraError: an option needs a package that is not installed.
     """
 
     def __init__(
@@ -147,6 +150,9 @@ class Bridge:
             info["title"] = title
         self.server = ServerInfo(info=info, instructions=instructions)
         self.options = Options(**options)
+        if self.options.metrics:
+            # Said here, and not when the app is made.
+            importlib.import_module("bridge.observing.metrics")
         if isinstance(store, str):
             store = open_store(store)
         self.store: Store = MemoryStore() if store is None else store

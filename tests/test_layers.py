@@ -24,6 +24,7 @@ LAYERS = (
     "routes",
     "server",
     "eras",
+    "observing",
     "transports",
     "application",
     "app",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import anyio
 
-from bridge.eras.legacy import LegacyEra
+from bridge.eras.ports import Legacy
 from bridge.eras.shutting_down import cut_off
 from bridge.errors import StoreError
 from bridge.protocol.inbound import Rejected
@@ -84,7 +84,7 @@ class Batches:
         cut_off: waits until nothing may run any longer.
     """
 
-    def __init__(self, legacy: LegacyEra, sessions: Sessions, cut_off: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, legacy: Legacy, sessions: Sessions, cut_off: Callable[[], Awaitable[None]]) -> None:
         self._cut_off = cut_off
         self._legacy = legacy
         self._sessions = sessions

@@ -1,9 +1,10 @@
 """What a transport is given: the eras and what they stand on. It knows no Bridge."""
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 
-from bridge.eras.legacy import LegacyEra
-from bridge.eras.modern import ModernEra
+from bridge.eras.ports import Legacy, Modern
 from bridge.node import Node
 from bridge.publishing import Publisher
 from bridge.server import Options
@@ -22,11 +23,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         sessions: finds and opens sessions.
         publisher: where streams hear of changes.
         options: how the bridge is set up.
+        metrics: what `/metrics` says: its content type, and what makes the page; None where it is not served.
     """
 
     node: Node
-    modern: ModernEra
-    legacy: LegacyEra
+    modern: Modern
+    legacy: Legacy
     sessions: Sessions
     publisher: Publisher
     options: Options
+    metrics: tuple[str, Callable[[], Awaitable[bytes]]] | None = None
