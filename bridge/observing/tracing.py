@@ -20,7 +20,7 @@ from bridge.upstreams.base import Call, Failed, Finished, Outcome, Upstream
 from bridge.upstreams.results import CODE_KEY
 
 try:
-    from opentelemetry import propagate, trace
+    from opentelemetry import context, propagate, trace
     from opentelemetry.baggage.propagation import W3CBaggagePropagator
     from opentelemetry.context import Context
     from opentelemetry.propagators.composite import CompositePropagator
@@ -31,7 +31,6 @@ try:
         SpanKind,
         Status,
         StatusCode,
-        Tracer,
         get_tracer_provider,
     )
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -48,10 +47,6 @@ _TRANSPORTS: Final = {"http": "http", "websocket": "websocket"}
 def is_traced() -> bool:
     """Whether somebody has set a tracer provider."""
     return not isinstance(get_tracer_provider(), ProxyTracerProvider | NoOpTracerProvider)
-
-
-def _tracer() -> Tracer:
-    return trace.get_tracer("bridge")
 
 
 async def traced(asked: Asked, answer: Answer) -> Json:
@@ -117,8 +112,14 @@ def _span(
     method: str, target: object, kind: SpanKind, attributes: Mapping[str, str], parent: Context | None = None
 ) -> Iterator[Span]:
     name = f"{method} {target}" if isinstance(target, str) else method
-    with _tracer().start_as_current_span(name, parent, kind, attributes) as span:
-        yield span
+    # Attached, and not only given as the parent: what runs within finds the baggage too.
+    token = None if parent is None else context.attach(parent)
+    try:
+        with trace.get_tracer("bridge").start_as_current_span(name, None, kind, attributes) as span:
+            yield span
+    finally:
+        if token is not None:
+            context.detach(token)
 
 
 def _parent(meta: object, http: Mapping[str, Any] | None) -> Context | None:
