@@ -185,6 +185,8 @@ class Application:
 
         return Surroundings(
             node_id=node.id,
+            store=store,
+            is_alive=node.is_alive,
             spawn=node.spawn,
             changed=changed,
             tell=sessions.tell_session,
