@@ -25,6 +25,7 @@ LAYERS = (
     "routes",
     "server",
     "eras",
+    "observing",
     "transports",
     "application",
     "app",

@@ -141,6 +141,11 @@ class Wrapped:
         return {"logging": {}, **known}
 
     @property
+    def held(self) -> int:
+        """How many calls are suspended in this process."""
+        return 0 if self._facts is None else len(self._holds)
+
+    @property
     def said(self) -> Said | None:
         """See `Upstream`."""
         return None if self._facts is None else Said(info=self._facts.info, instructions=self._facts.instructions)
