@@ -6,6 +6,7 @@ import msgspec
 
 from bridge.eras.ports import Legacy, Modern
 from bridge.node import Node
+from bridge.ownership import Ownership
 from bridge.publishing import Publisher
 from bridge.server import Options
 from bridge.sessions import Sessions
@@ -21,6 +22,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         modern: answers modern requests.
         legacy: answers the messages of sessions.
         sessions: finds and opens sessions.
+        ownership: whose the requests of sessions are.
         publisher: where streams hear of changes.
         options: how the bridge is set up.
         metrics: what `/metrics` says: its content type, and what makes the page; None where it is not served.
@@ -30,6 +32,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     modern: Modern
     legacy: Legacy
     sessions: Sessions
+    ownership: Ownership
     publisher: Publisher
     options: Options
     metrics: tuple[str, Callable[[], Awaitable[bytes]]] | None = None
