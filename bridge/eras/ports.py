@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from bridge.calls import Exchange
+from bridge.calls import Exchange, Stored, Waiting
 from bridge.protocol.clients import Principal
 from bridge.protocol.inbound import Accepted
 from bridge.protocol.messages import Json, Notification, Request
@@ -31,6 +31,19 @@ class Legacy(Protocol):
 
     async def handle(self, session: Session, request: Request, exchange: Exchange) -> Json:
         """Answer a request: the response message."""
+        ...
+
+    async def go_on(
+        self,
+        session: Session,
+        request: Request,
+        exchange: Exchange,
+        stored: Stored | None,
+        waiting: Waiting | None,
+        *,
+        repeatable: bool,
+    ) -> Json:
+        """Answer a request whose node is lost: the response message."""
         ...
 
     async def notified(self, session: Session, message: Notification) -> None:

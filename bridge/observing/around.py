@@ -10,7 +10,7 @@ import msgspec
 
 from bridge.asking.question import Question
 from bridge.asking.routes import RouteName
-from bridge.calls import Exchange, Round, Route
+from bridge.calls import Exchange, Round, Route, Stored, Waiting
 from bridge.claims import Ending
 from bridge.eras.ports import Legacy, Modern
 from bridge.protocol.clients import ClientProfile, Principal
@@ -98,6 +98,22 @@ class ObservedLegacy:
         """See `LegacyEra`."""
         asked = Asked(request, session.record.revision, exchange)
         return await self._around(asked, lambda: self._era.handle(session, request, exchange))
+
+    async def go_on(
+        self,
+        session: Session,
+        request: Request,
+        exchange: Exchange,
+        stored: Stored | None,
+        waiting: Waiting | None,
+        *,
+        repeatable: bool,
+    ) -> Json:
+        """See `LegacyEra`."""
+        asked = Asked(request, session.record.revision, exchange)
+        return await self._around(
+            asked, lambda: self._era.go_on(session, request, exchange, stored, waiting, repeatable=repeatable)
+        )
 
     async def notified(self, session: Session, message: Notification) -> None:
         """See `LegacyEra`."""
