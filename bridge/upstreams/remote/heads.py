@@ -33,10 +33,10 @@ class Place:
     def __init__(self, url: URL, headers: Mapping[str, str]) -> None:
         self.url: Final = url
         try:
+            # What aiohttp connects for. Its headers hold `Host` and the credentials of the URL as well.
             self.request: Final = ClientRequest("GET", url, headers=headers)
         except InvalidURL as error:
             raise UpstreamUnreachable(f"no server can be reached at {error}") from None
-        """What aiohttp connects for; its headers hold `Host`, the credentials of the URL, and what it takes in reply."""
         self._heads: dict[tuple[str, tuple[tuple[str, str], ...]], bytes] = {}
 
     def head(self, method: str, headers: Mapping[str, str]) -> bytes:

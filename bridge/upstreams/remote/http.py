@@ -163,7 +163,8 @@ class HttpClient:
         head = place.head(method, headers)
         connection = await self._connect(place)
         protocol, transport = connection.protocol, connection.transport
-        assert protocol is not None and transport is not None, "it was connected just now"
+        assert protocol is not None
+        assert transport is not None
         protocol.set_response_params(read_until_eof=True)
         try:
             transport.write(_written(head, body))
