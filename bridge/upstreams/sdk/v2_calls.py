@@ -170,5 +170,7 @@ def _plain(result: Any) -> Json | None:
         content.append({"type": "text", "text": block.text})
     plain: Json = {"content": content, "isError": result.is_error}
     if result.structured_content is not None:
-        plain["structuredContent"] = to_jsonable_python(result.structured_content, by_alias=True, exclude_none=True)
+        plain["structuredContent"] = to_jsonable_python(
+            result.structured_content, by_alias=True, exclude_none=True, inf_nan_mode="null"
+        )
     return plain
