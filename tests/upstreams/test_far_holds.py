@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
-import anyio
 import pytest
 
 from bridge import Bridge, PushLimits
@@ -173,10 +172,9 @@ async def test_a_tool_that_only_reads_runs_again_where_the_node_is_lost_that_hel
 ) -> None:
     bridge = plain.bridge(store=store)
     gone = bridge.asgi()
-    async with gone.lifespan():
-        async with connect(gone) as mcp:
-            greet: Any = {"name": "greet", "arguments": {}}
-            name = await mcp.request("tools/call", greet)
+    async with gone.lifespan(), connect(gone) as mcp:
+        greet: Any = {"name": "greet", "arguments": {}}
+        name = await mcp.request("tools/call", greet)
     begun = time.monotonic()
     async with connect((await fleet.node(bridge))[1]) as other:
         sure = await other.request("tools/call", retry(greet, name, a=accept({"name": "Ada"})))
