@@ -16,8 +16,9 @@ from bridge.claims import Claims
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
-from bridge.errors import StoreError
+from bridge.errors import ConfigurationError, StoreError
 from bridge.node import Node
+from bridge.ownership import Ownership
 from bridge.pending import SealedPending, SessionPending
 from bridge.publishing import Change, Publisher
 from bridge.routes.chat import Chat, ChatRules, NoChat
@@ -25,7 +26,7 @@ from bridge.routes.push import Push
 from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Options, ServerInfo
 from bridge.sessions import Session, Sessions, complete_page
-from bridge.stores import Store
+from bridge.stores import SealedStore, Store
 from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_store_away
 from bridge.transports.gate import Refusal
@@ -88,10 +89,14 @@ class Application:
         """Begin to serve.
 
         Raises:
+            ConfigurationError: the keys do not open what is stored.
+            StoreError: the store cannot be reached, or failed.
             UpstreamUnreachable: the server that is wrapped cannot be reached.
         """
         async with self._starting:
             if self._endpoints is None:
+                if isinstance(self._serves.store, SealedStore):
+                    await self._serves.store.check_ring()
                 await self.node.start()
                 try:
                     await self.sessions.start()
@@ -150,7 +155,7 @@ class Application:
             if self._endpoints is None:
                 try:
                     await self.start()
-                except StoreError as error:
+                except (ConfigurationError, StoreError) as error:
                     _log.error("the bridge cannot start: %s", error)
                     await _unavailable(scope, receive, send)
                     return
@@ -234,7 +239,13 @@ class Application:
         modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
         legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
         return Parts(
-            node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options
+            node=node,
+            modern=modern,
+            legacy=legacy,
+            sessions=sessions,
+            ownership=Ownership(node),
+            publisher=self.publisher,
+            options=options,
         )
 
 

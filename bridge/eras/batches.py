@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import anyio
 
+from bridge.calls import Keeper
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.shutting_down import cut_off
 from bridge.errors import StoreError
@@ -57,6 +58,7 @@ class _EntryExchange:
     can_stream = False
     on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
+    keeper: Keeper | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
 
     def __init__(self, http: Mapping[str, Any] | None) -> None:
