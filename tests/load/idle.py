@@ -1,0 +1,1 @@
+"""Ten thousand idle sessions and a thousand open questions."""
