@@ -284,7 +284,11 @@ class Sessions:
         session.load(record, version)
         session.touched_at = self._clock()
         await self._announce(session)
-        if self._store.shared or session.running:
+        await self._stir(session)
+
+    async def _stir(self, session: Session) -> None:
+        """Let what this node runs for a session look at its record again; most sessions get no log for it."""
+        if session.running:
             await self.tell(session, Entry("changed"))
 
     async def end(self, session: Session) -> None:
@@ -418,7 +422,9 @@ class Sessions:
                 for entry in entries:
                     node, _, key = entry.value.decode().partition(" ")
                     if node != self._node.id and key in self._cache:
-                        await self.refresh(self._cache[key])
+                        session = self._cache[key]
+                        await self.refresh(session)
+                        await self._stir(session)
             except StoreError as error:
                 _log.warning("changes by other nodes are not heard at the moment: %s", error)
                 await anyio.sleep(_RETRY_SECONDS)
