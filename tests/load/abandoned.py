@@ -23,9 +23,9 @@ SLACK = {"resident_bytes": 4 << 20, "descriptors": 5, "tasks": 5, "keys": 100}
 
 
 def run(options: Options) -> list[dict[str, Any]]:
-    """Make the run for each store; raise AssertionError where something does not level off."""
-    seconds = options.seconds or DEFAULT_SECONDS
-    return [_run(store, seconds) for store in STORES if options.only in (None, store)]
+    """Make the run, which the stores share; raise AssertionError where something does not level off."""
+    stores = [store for store in STORES if options.only in (None, store)]
+    return [_run(store, (options.seconds or DEFAULT_SECONDS) / len(stores)) for store in stores]
 
 
 def _run(store: str, seconds: float) -> dict[str, Any]:
