@@ -11,7 +11,7 @@ demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not peers" $(ARGS)
+	$(BIN)/python -m pytest -m "not peers and not fleet" $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
