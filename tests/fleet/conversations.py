@@ -22,7 +22,7 @@ class Deed(NamedTuple):
     Args:
         call: what is called, and what the user answers.
         value: what its result holds.
-        effects: the beginnings of the lines in the history that it makes, each once.
+        effects: the lines of the history that it makes, each once; one that ends with a bracket goes on with a number.
         mails: the mails that it sends, each once.
     """
 
@@ -109,7 +109,7 @@ async def judge(store: Store, conversations: Sequence[tuple[Conversation, Sequen
             name = f"{each.name}: {deed.call.name}"
             if not told:
                 failed.append(f"{name}: {_why(outcome)}")
-            found = {line: sum(entry.startswith(line) for entry in history) for line in deed.effects}
+            found = {line: sum(_is(entry, line) for entry in history) for line in deed.effects}
             found |= {mail: outbox.count(mail) for mail in deed.mails}
             if deed.call.name == "open_ticket":
                 found["opened"] = titles.count(f"{each.name} opened")
@@ -121,6 +121,10 @@ async def judge(store: Store, conversations: Sequence[tuple[Conversation, Sequen
     if history.count("connected mail") < connected:
         faults.append(f"connected {history.count('connected mail')} times, {connected} were confirmed")
     return Verdict(confirmed, failed, faults)
+
+
+def _is(entry: str, line: str) -> bool:
+    return entry.startswith(line) if line.endswith("(") else entry == line
 
 
 def _confirms(deed: Deed, outcome: Outcome) -> bool:

@@ -35,6 +35,7 @@ class Node:
         self.log = folder / f"node-{self.port}.log"
         keys = folder / "keys.txt"
         keys.write_text(_SECRET + "\n")
+        keys.chmod(0o600)
         command = [sys.executable, "-m", "bridge", "demo", "--port", str(self.port), "--store", url]
         self._command = [*command, "--key-file", str(keys), "--base-url", base_url, "--log-level", "warning"]
         self._process: subprocess.Popen[str] | None = None
