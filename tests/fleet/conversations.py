@@ -116,7 +116,7 @@ async def judge(store: Store, conversations: Sequence[tuple[Conversation, Sequen
             connected += told and deed.call.name == "connect_account"
             faults += [f"{name}: {what!r} happened {times} times" for what, times in found.items() if times > 1]
             faults += [f"{name}: {what!r} was confirmed and is lost" for what, n in found.items() if told and n < 1]
-            if outcome is not None and outcome.error is None and not told and not outcome.is_error:
+            if outcome is not None and outcome.result is not None and not told and not outcome.is_error:
                 faults.append(f"{name}: a wrong result: {outcome.result}")
     if history.count("connected mail") < connected:
         faults.append(f"connected {history.count('connected mail')} times, {connected} were confirmed")

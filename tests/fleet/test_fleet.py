@@ -14,14 +14,12 @@ pytestmark = [pytest.mark.fleet, pytest.mark.anyio, pytest.mark.timeout(240)]
 behaviour = pytest.mark.behaviour
 
 CONVERSATIONS = 200
-SIZES = {"redis": 3, "sqlite": 4}
 
 
-@pytest.fixture(params=SIZES)
-def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
-    """Three nodes on a Redis of their own, or four on one file."""
-    store = request.getfixturevalue("redis_url") if request.param == "redis" else f"sqlite:///{tmp_path}/state.db"
-    with fleet(tmp_path, store, SIZES[request.param]) as running:
+@pytest.fixture
+def nodes(shared: tuple[str, int], tmp_path: Path) -> Iterator[Fleet]:
+    """A fleet on either kind of store."""
+    with fleet(tmp_path, *shared) as running:
         yield running
 
 
