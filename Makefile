@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check peers matrix conformance clean
+.PHONY: demo test check peers fleet matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
@@ -23,6 +23,10 @@ check: $(VENV)/.dev
 peers: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install
 	$(BIN)/python -m pytest -m peers $(ARGS)
+
+fleet: $(VENV)/.dev
+	$(BIN)/python -m tests.peers install
+	$(BIN)/python -m pytest -m fleet $(ARGS)
 
 matrix: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install
