@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from bridge.asking.reasons import DECLARED, OPERATOR_RULE, undeclared
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.revisions import Era
 
@@ -22,7 +23,7 @@ class RouteName(Enum):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A route, and the reason for it in one word."""
+    """A route, and the reason for it in one word; see `reasons`."""
 
     route: RouteName
     reason: str
@@ -78,20 +79,23 @@ def choose(
     to_user = mode in ("form", "url")
     rule = next((rule for rule in rules if rule.route is not None and rule.matches(profile)), None) if to_user else None
     if rule is not None and rule.route is not None:
-        return Choice(rule.route, "operator_rule")
-    declared = profile.declares(mode)
-    undeclared = f"client_did_not_declare_{'elicitation' if to_user else mode}"
-    if profile.revision.era is Era.MODERN:
-        return Choice(RouteName.ROUNDS, "client_declared_it") if declared else Choice(RouteName.REFUSE, undeclared)
-    if not to_user:
-        return Choice(RouteName.PUSH, "client_declared_it") if declared else Choice(RouteName.REFUSE, undeclared)
-    if mode in unable:
+        return Choice(rule.route, OPERATOR_RULE)
+    if to_user and mode in unable and profile.revision.era is Era.LEGACY:
         return Choice(RouteName.CHAT, unable[mode])
-    if declared:
-        return Choice(RouteName.PUSH, "client_declared_it")
-    if not profile.revision.form_elicitation:
-        return Choice(RouteName.CHAT, "revision_before_2025-06-18")
-    return Choice(RouteName.CHAT, undeclared)
+    if profile.declares(mode):
+        return Choice(RouteName.ROUNDS if profile.revision.era is Era.MODERN else RouteName.PUSH, DECLARED)
+    by_chat = to_user and profile.revision.era is Era.LEGACY
+    return Choice(RouteName.CHAT if by_chat else RouteName.REFUSE, _why_not(profile, mode))
+
+
+def _why_not(profile: ClientProfile, mode: str) -> str:
+    """Why a client does not say that it can be asked in a mode."""
+    if mode in ("form", "url") and not profile.revision.form_elicitation:
+        return "revision_before_2025-06-18"
+    elicits = isinstance(profile.capabilities.get("elicitation"), dict)
+    if mode == "url" and elicits and not profile.revision.url_elicitation:
+        return "revision_before_2025-11-25"
+    return undeclared(mode, elicits=elicits)
 
 
 def sees_fallback(

@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 from bridge import __version__
+from bridge.cli.check import EPILOG, check
 from bridge.cli.demo import demo
 from bridge.cli.keys import app as keys
 from bridge.cli.serve import AfterDashes, serve, stdio
@@ -39,4 +40,5 @@ def _main(
 app.command()(demo)
 app.command(cls=AfterDashes)(serve)
 app.command(cls=AfterDashes)(stdio)
+app.command(cls=AfterDashes, epilog=EPILOG)(check)
 app.add_typer(keys, name="keys")

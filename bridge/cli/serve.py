@@ -11,14 +11,24 @@ from typer.core import TyperCommand
 
 from bridge.app import Bridge, check_exposure
 from bridge.cli.keys import RANDOM_KEY, KeyFile, choose_keys
-from bridge.cli.loading import load_target
+from bridge.cli.loading import load_target, read_headers
 from bridge.cli.logs import log_to_stderr
 from bridge.cli.reporting import reporting
 from bridge.errors import ConfigurationError
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
 
-__all__ = ["AfterDashes", "serve", "stdio"]
+__all__ = [
+    "AfterDashes",
+    "Fallback",
+    "Header",
+    "LogLevel",
+    "Protocol",
+    "Target",
+    "is_after_dashes",
+    "serve",
+    "stdio",
+]
 
 _DASHES = "bridge.after_dashes"
 _err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
@@ -31,6 +41,11 @@ class AfterDashes(TyperCommand):
         """Note the dashes, which click takes away."""
         ctx.meta[_DASHES] = "--" in args
         return super().parse_args(ctx, args)
+
+
+def is_after_dashes(ctx: typer.Context) -> bool:
+    """Whether the target of a command stands after `--`."""
+    return bool(ctx.meta[_DASHES])
 
 
 Target = Annotated[
@@ -155,18 +170,13 @@ def _reporting(run: Callable[[], None], log_level: str) -> None:
 def _reached(
     header: list[str] | None, protocol: Literal["auto", "modern", "legacy"], shared: bool, processes: int, several: bool
 ) -> ServerOptions:
-    headers: dict[str, str] = {}
-    for line in header or ():
-        field, separator, value = line.partition(":")
-        if not separator or not field.strip():
-            raise ConfigurationError(f"--header wants 'Name: value', not {line!r}")
-        headers[field.strip()] = value.strip()
+    headers = read_headers(header)
     return ServerOptions(headers=headers, protocol=protocol, shared=shared, processes=processes, concurrent=several)
 
 
 def _bridge(ctx: typer.Context, target: list[str], choices: _Choices) -> Bridge:
     """The bridge that is served: the one that the target is, or one that wraps it."""
-    found = load_target(target, is_command=ctx.meta[_DASHES])
+    found = load_target(target, is_command=is_after_dashes(ctx))
     if isinstance(found, Bridge):
         return _as_it_is(ctx, found)
     keys = choose_keys(choices.key_file, choices.store)
