@@ -32,6 +32,7 @@ __all__ = [
     "FINAL",
     "INTERIM",
     "STANDALONE",
+    "AskedNow",
     "Entry",
     "Running",
     "Session",
@@ -40,6 +41,8 @@ __all__ = [
     "Sessions",
     "TooManySessions",
     "complete_page",
+    "handle",
+    "profile_of",
 ]
 
 INTERIM: Final = b"\x00"
@@ -126,6 +129,14 @@ class TooManySessions(Exception):
     """`initialize` was refused because a limit is reached."""
 
 
+class AskedNow(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a pushed question while it is open: since when, by which tool, in which mode. Not what it says."""
+
+    asked_at: float
+    target: str
+    mode: str
+
+
 class Running(Protocol):
     """A request of a session that this node has under way."""
 
@@ -152,13 +163,12 @@ class Session:
         self.version = version
         self.by_chat: bool | None = None
         """Whether it sees the fallback tool, once that was found out for what is stored now."""
-        capabilities, info = record.params.get("capabilities"), record.params.get("clientInfo")
-        self.profile = ClientProfile(
-            LEGACY[record.revision],
-            capabilities if isinstance(capabilities, dict) else {},
-            info if isinstance(info, dict) else {},
-            record.principal,
-        )
+        self.profile = profile_of(record)
+
+    @property
+    def handle(self) -> str:
+        """Names the session in logs and on pages, where its id would let a reader take it over."""
+        return handle(self.id)
 
     @property
     def unable(self) -> dict[str, str]:
@@ -328,9 +338,9 @@ class Sessions:
         """Wait for what comes in; empty when the time is over."""
         return [_entry_decoder.decode(entry.value) for entry in await inbox.next(timeout_seconds)]
 
-    async def expect_answer(self, session: Session, question_id: str, ttl_seconds: float) -> None:
+    async def expect_answer(self, session: Session, question_id: str, ttl_seconds: float, asked: "AskedNow") -> None:
         """Note that a question with this id is open."""
-        await self._store.put(f"ask/{session.id}/{question_id}", b"", ttl_seconds=ttl_seconds)
+        await self._store.put(f"ask/{session.id}/{question_id}", encode(asked), ttl_seconds=ttl_seconds)
 
     async def forget_answer(self, session: Session, question_id: str) -> None:
         """The question is not open any more; a late answer is dropped."""
@@ -456,6 +466,22 @@ async def complete_page(store: Store, elicitation_id: str) -> bool:
     message = notification("notifications/elicitation/complete", {"elicitationId": elicitation_id})
     await _publish_standalone(store, key.decode(), message)
     return True
+
+
+def profile_of(record: SessionRecord) -> ClientProfile:
+    """The client of a session, as it described itself."""
+    capabilities, info = record.params.get("capabilities"), record.params.get("clientInfo")
+    return ClientProfile(
+        LEGACY[record.revision],
+        capabilities if isinstance(capabilities, dict) else {},
+        info if isinstance(info, dict) else {},
+        record.principal,
+    )
+
+
+def handle(identity: str) -> str:
+    """A short name for something whose id is nobody else's business: from it the id cannot be found."""
+    return digest(identity)[:12]
 
 
 _record_decoder: Final = msgspec.json.Decoder(SessionRecord)

@@ -133,8 +133,8 @@ async def test_a_question_by_url_is_explained_as_one(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "route", "reason"),
     [
-        ({"elicitation": False}, "modern-forms", "none", "elicitation_switched_off"),
-        ({"fallback": "off"}, "2025-06-18-chat", "none", "fallback_switched_off"),
+        ({"elicitation": False}, "modern-forms", "refuse", "elicitation_switched_off"),
+        ({"fallback": "off"}, "2025-06-18-chat", "refuse", "fallback_switched_off"),
         ({"client_rules": (ClientRule(name="modern", route=RouteName.CHAT),)}, "modern", "chat", "operator_rule"),
     ],
     ids=["asking-off", "fallback-off", "rule"],

@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from bridge.asking.reasons import DECLARED, OPERATOR_RULE, undeclared
+from bridge.asking.reasons import DECLARED, FALLBACK_OFF, OPERATOR_RULE, SWITCHED_OFF, undeclared
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.revisions import Era
 
-__all__ = ["Choice", "ClientRule", "RouteName", "choose", "sees_fallback"]
+__all__ = ["Choice", "ClientRule", "RouteName", "Ways", "choose", "sees_fallback"]
 
 
 class RouteName(Enum):
@@ -96,6 +96,29 @@ def _why_not(profile: ClientProfile, mode: str) -> str:
     if mode == "url" and elicits and not profile.revision.url_elicitation:
         return "revision_before_2025-11-25"
     return undeclared(mode, elicits=elicits)
+
+
+class Ways(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator has set up of asking, as a whole: which route a question really takes, and why.
+
+    Args:
+        elicitation: whether tools may ask.
+        fallback: whether clients that show no form may be asked through the chat.
+        rules: what is decided about some clients.
+    """
+
+    elicitation: bool = True
+    fallback: bool = True
+    rules: Sequence[ClientRule] = ()
+
+    def choose(self, profile: ClientProfile, mode: str, unable: Mapping[str, str] = _NOTHING_LEARNED) -> Choice:
+        """Choose as `choose` does; a way that is switched off is a refusal, and that is its reason."""
+        if mode in ("form", "url") and not self.elicitation:
+            return Choice(RouteName.REFUSE, SWITCHED_OFF)
+        choice = choose(profile, mode, unable, self.rules)
+        if choice.route is RouteName.CHAT and not self.fallback:
+            return Choice(RouteName.REFUSE, FALLBACK_OFF)
+        return choice
 
 
 def sees_fallback(

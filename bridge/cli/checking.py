@@ -13,12 +13,10 @@ from bridge.asking.fallback import FALLBACK_TOOL_NAME
 from bridge.asking.reasons import (
     ASKED_UNDECLARED,
     CALL_FAILED,
-    FALLBACK_OFF,
     NO_FALLBACK_THERE,
-    SWITCHED_OFF,
     reason_of,
 )
-from bridge.asking.routes import ClientRule, RouteName, choose
+from bridge.asking.routes import RouteName, Ways
 from bridge.codes import RESULT_CODES
 from bridge.protocol.messages import MISSING_CLIENT_CAPABILITY, Json
 from bridge.protocol.revisions import Era
@@ -65,9 +63,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 30.0
 
     @property
-    def rules(self) -> tuple[ClientRule, ...]:
-        """What the operator decided about some clients."""
-        return () if self.options is None else self.options.client_rules
+    def ways(self) -> Ways:
+        """How the bridge asks; where there is none, as the protocol has it."""
+        return Ways() if self.options is None else self.options.ways
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -188,11 +186,9 @@ async def _connected(checked: Checked, kind: ClientKind, report: KindReport) -> 
 
 def _explain(checked: Checked, kind: ClientKind, report: KindReport, mode: str) -> None:
     """How a question of a mode would reach its user."""
-    if checked.options is not None and not checked.options.elicitation:
-        return report.explain("none", SWITCHED_OFF)
-    choice = choose(kind.profile, mode, rules=checked.rules)
-    if choice.route is RouteName.CHAT and not report.fallback_listed and mode == "form":
-        return report.explain("none", NO_FALLBACK_THERE if checked.options is None else FALLBACK_OFF)
+    choice = checked.ways.choose(kind.profile, mode)
+    if checked.options is None and choice.route is RouteName.CHAT and not report.fallback_listed:
+        return report.explain("none", NO_FALLBACK_THERE)
     return report.explain(choice.route.value, choice.reason)
 
 

@@ -1,5 +1,6 @@
 """What a legacy client may send on its session, and what it gets."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -47,6 +48,7 @@ __all__ = ["LegacyEra"]
 
 _MAX_SUBSCRIPTIONS: Final = 1000
 _MAX_INITIALIZE_BYTES: Final = 64 * 1024
+_log = logging.getLogger("bridge.sessions")
 
 
 class LegacyEra:
@@ -79,6 +81,7 @@ class LegacyEra:
         self._push = push
         self._sessions = sessions
         self._rules = options.client_rules
+        self._ways = options.ways
         self._asks_by_chat = options.elicitation and options.fallback != "off"
         self._catalog = Catalog(upstream, options.page_size)
         self._methods: dict[str, Callable[[Session, Request], Awaitable[Ending]]] = {
@@ -101,6 +104,7 @@ class LegacyEra:
             text = f"The params of initialize are larger than {_MAX_INITIALIZE_BYTES} bytes"
             raise ProtocolError(INVALID_PARAMS, text)
         session = await self._sessions.open(request.params, principal)
+        self._log_route(session)
         revision = session.profile.revision
         result: Json = {
             "protocolVersion": revision.name,
@@ -110,6 +114,13 @@ class LegacyEra:
         if self._server.instructions is not None:
             result["instructions"] = self._server.instructions
         return session, result_message(request.id, result)
+
+    def _log_route(self, session: Session) -> None:
+        """Say once for each session how its user is asked, and why; what is learned later is said where it is."""
+        if _log.isEnabledFor(logging.INFO):
+            choice, name = self._ways.choose(session.profile, "form"), str(session.profile.info.get("name", ""))[:64]
+            revision, route = session.profile.revision.name, choice.route.value
+            _log.info("session %s: %r, %s: asked by %s (%s)", session.handle, name, revision, route, choice.reason)
 
     async def handle(self, session: Session, request: Request, exchange: Exchange) -> Json:
         """Answer a request on a session: the response message, a result or an error."""
