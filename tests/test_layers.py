@@ -26,6 +26,7 @@ LAYERS = (
     "eras",
     "transports",
     "application",
+    "pages",
     "app",
     "testing",
     "demo",
