@@ -138,6 +138,22 @@ class Seal:
         Returns:
             The payload, or the reason why the envelope does not hold.
         """
+        found = self.read(token)
+        if isinstance(found, Broken):
+            return found
+        claims, payload = found
+        reason = _difference(claims, expected, now)
+        return payload if reason is None else Broken(reason)
+
+    def read(self, token: str) -> tuple[Claims, bytes] | Broken:
+        """Look into an envelope, whatever it is bound to: to show it, never to act on it.
+
+        Args:
+            token: the envelope.
+
+        Returns:
+            What it is bound to and its payload, or why it cannot be read.
+        """
         try:
             raw = base64.urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
         except (UnicodeEncodeError, binascii.Error):
@@ -152,9 +168,7 @@ class Seal:
             plain = self._ciphers(kid, salt).decrypt(nonce, sealed, header)
         except InvalidTag:
             return Broken("changed since it was sealed")
-        claims, payload = _plain_decoder.decode(plain)
-        reason = _difference(claims, expected, now)
-        return payload if reason is None else Broken(reason)
+        return _plain_decoder.decode(plain)
 
     def _derive(self, kid: bytes, salt: bytes) -> AESGCM:
         hkdf = HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"mcp-session-bridge requestState")

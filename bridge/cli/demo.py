@@ -41,13 +41,15 @@ def demo(
     log_to_stderr(log_level)
     with reporting():
         from bridge.app import check_exposure
-        from bridge.demo.app import HelpDeskApp
+        from bridge.demo.app import HelpDeskApp, help_desk_playground
+        from bridge.demo.desk import Desk
         from bridge.demo.helpdesk import make
         from bridge.transports.uvicorn import serve
 
         keys = choose_keys(key_file, store)
         reached = (base_url or f"http://{host}:{port}").rstrip("/")
-        bridge = make(store=store, keys=keys, base_url=reached, allowed_hosts=tuple(allow_host or ()))
+        desk = Desk()
+        bridge = make(store=store, keys=keys, desk=desk, base_url=reached, allowed_hosts=tuple(allow_host or ()))
         if stdio:
             bridge.run_stdio()
             return
@@ -56,9 +58,10 @@ def demo(
             _err.print(RANDOM_KEY)
         url = f"{reached}/mcp"
         _out.print(f"[bold]The help desk serves[/bold] {url}\n")
+        _out.print(f"[bold]See it at work[/bold] in a browser, as every kind of client: {reached}/\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")
         _out.print(_curl(url), markup=False)
-        serve(HelpDeskApp(bridge), host, port)
+        serve(help_desk_playground(HelpDeskApp(bridge), bridge, desk), host, port)
 
 
 def _curl(url: str) -> str:

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-from bridge.app import Bridge, check_exposure
+from bridge import __version__
+from bridge.app import Application, Bridge, check_exposure
 from bridge.cli.keys import RANDOM_KEY, KeyFile, choose_keys
 from bridge.cli.loading import load_target, read_headers
 from bridge.cli.logs import log_to_stderr
@@ -117,6 +118,9 @@ def serve(
     processes: Processes = 1,
     concurrent: Concurrent = False,
     name: Name = None,
+    playground: Annotated[
+        bool, typer.Option("--playground", help="Serve a page at / too, to try the server as every kind of client.")
+    ] = False,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -132,7 +136,14 @@ def serve(
         app = bridge.asgi()
         also = [words for name, words in _BESIDE.items() if name in bridge.options.transports]
         beside = f" ({', '.join(also)})" if also else ""
-        serve_http(app, host, port, started=lambda url: _err.print(f"{app.name} is served at {url}/mcp{beside}"))
+        served = _with_playground(bridge, app) if playground else app
+
+        def started(url: str) -> None:
+            _err.print(f"{app.name} is served at {url}/mcp{beside}")
+            if playground:
+                _err.print(f"Its playground is at {url}/")
+
+        serve_http(served, host, port, started=started)
 
     _reporting(run, log_level)
 
@@ -159,6 +170,14 @@ def stdio(
         _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, {})).run_stdio()
 
     _reporting(run, log_level)
+
+
+def _with_playground(bridge: Bridge, app: Application) -> "Playground":
+    from bridge.pages import Playground, PlaygroundRules
+
+    if "http" not in bridge.options.transports:
+        raise ConfigurationError('--playground needs Streamable HTTP: "http" is not among the transports of the bridge')
+    return Playground(app, bridge.options, bridge.keys, PlaygroundRules(title=lambda: app.name, version=__version__))
 
 
 def _reporting(run: Callable[[], None], log_level: str) -> None:
@@ -194,7 +213,7 @@ def _bridge(ctx: typer.Context, target: list[str], choices: _Choices) -> Bridge:
     )
 
 
-_OF_TRANSPORT = frozenset({"target", "host", "port", "no_auth", "log_level"})
+_OF_TRANSPORT = frozenset({"target", "host", "port", "no_auth", "playground", "log_level"})
 
 
 def _as_it_is(ctx: typer.Context, bridge: Bridge) -> Bridge:
