@@ -4,6 +4,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ from bridge.asking.routes import RouteName
 from bridge.asking.seal import KeyRing, Seal
 from bridge.calls import Calls, Route
 from bridge.claims import Claims
+from bridge.counting import CountedCalls, Counts
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
@@ -33,6 +35,7 @@ from bridge.transports.parts import Parts
 from bridge.transports.running import STORE_AWAY
 from bridge.transports.websocket import refuse_handshake
 from bridge.upstreams.base import AskingRules, Said, Surroundings, Upstream
+from bridge.upstreams.wrapped import Wrapped
 
 __all__ = ["Application", "Serves"]
 
@@ -75,12 +78,28 @@ class Application:
         self.sessions = Sessions(self.node, serves.options.sessions)
         self.publisher = Publisher(self.node)
         self.upstream = serves.make_upstream()
+        self.sessions.on_opened = self._session_opened
         self.sessions.on_ended = self._session_ended
+        self.counts: Counts | None = None
 
     @property
     def name(self) -> str:
         """How the server is called; once it is started, a wrapped one as it calls itself."""
         return str(_named(self._serves.server, self.upstream.said).info.get("name", ""))
+
+    @property
+    def store(self) -> Store:
+        """Where sessions and open questions live."""
+        return self._serves.store
+
+    @property
+    def options(self) -> Options:
+        """How it is set up."""
+        return self._serves.options
+
+    def count(self) -> None:
+        """Count what happens once it has started, for a console that any node may show."""
+        self.counts = Counts(self.node, lambda: self.upstream.held if isinstance(self.upstream, Wrapped) else 0)
 
     async def start(self) -> None:
         """Begin to serve.
@@ -95,6 +114,8 @@ class Application:
                     await self.sessions.start()
                     await self.publisher.start()
                     await self.upstream.start(self._surroundings())
+                    if self.counts is not None:
+                        self.counts.start()
                     self._parts = await self._build()
                 except BaseException:
                     with anyio.CancelScope(shield=True):
@@ -160,6 +181,10 @@ class Application:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
+    def _session_opened(self, session: Session) -> None:
+        if self.counts is not None:
+            self.counts.add("sessions")
+
     def _session_ended(self, session: Session) -> None:
         if self.node.running:
             self.node.spawn(self.upstream.end_session, session.id)
@@ -216,8 +241,9 @@ class Application:
             RouteName.CHAT: no_chat or sessions_chat,
             RouteName.REFUSE: RefuseOnSession(),
         }
-        modern_calls = Calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
-        legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
+        calls = Calls if self.counts is None else partial(CountedCalls, self.counts)
+        modern_calls = calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
+        legacy_calls = calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
         listening = Listening(upstream, self.publisher)
         modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
         legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)

@@ -5,13 +5,14 @@ arguments of a call, the id of a session or of a question (only handles made fro
 """
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Literal
 
 import msgspec
 
 from bridge.asking.reasons import reason_of
-from bridge.pending import open_calls
+from bridge.pending import count_open, open_calls
 from bridge.protocol.messages import Json
 from bridge.protocol.revisions import LEGACY
 from bridge.server import Options
@@ -25,6 +26,7 @@ MAX_LOOKED_AT: Final = 1000
 
 _MAX_QUESTIONS: Final = 64
 _MODES: Final = ("form", "url", "sampling", "roots")
+_MOST_FREQUENT: Final = 12
 _TEXT: Final = 100
 
 
@@ -91,11 +93,17 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
         sessions: those that were wanted, in no order that means anything.
         looked_at: how many were looked at for that.
         in_all: how many there are.
+        open_questions: how many questions are open, in all of them.
+        by_revision: how many of those that were looked at speak each revision.
+        by_client: how many of those are of each client, by its name; the most frequent.
     """
 
     sessions: list[SessionExplained]
     looked_at: int
     in_all: int
+    open_questions: int
+    by_revision: dict[str, int]
+    by_client: dict[str, int]
 
 
 class Ref(msgspec.Struct, frozen=True):
@@ -133,14 +141,24 @@ class Explainer:
             limit: how many sessions are returned at most.
         """
         found: list[SessionExplained] = []
-        looked_at = 0
+        revisions: Counter[str] = Counter()
+        clients: Counter[str] = Counter()
         async for ref in self._refs():
-            looked_at += 1
             name = _text(ref.record.params.get("clientInfo"), "name")
+            revisions[ref.record.revision] += 1
+            clients[name] += 1
             if len(found) < limit and client.lower() in name.lower() and revision in ("", ref.record.revision):
                 found.append(await self._session(ref))
-        in_all = max(await self._store.count("session"), looked_at)
-        return Explained(sessions=found, looked_at=looked_at, in_all=in_all)
+        looked_at = revisions.total()
+        by_chat = await count_open(self._store, self._clock(), MAX_LOOKED_AT)
+        return Explained(
+            sessions=found,
+            looked_at=looked_at,
+            in_all=max(await self._store.count("session"), looked_at),
+            open_questions=await self._store.count("ask") + by_chat,
+            by_revision=dict(sorted(revisions.items(), reverse=True)),
+            by_client=dict(clients.most_common(_MOST_FREQUENT)),
+        )
 
     async def find(self, wanted: str) -> Ref | None:
         """Find a session by its handle."""

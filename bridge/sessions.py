@@ -130,7 +130,7 @@ class TooManySessions(Exception):
 
 
 class AskedNow(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a pushed question while it is open: since when, by which tool, in which mode. Not what it says."""
+    """What is kept of a pushed question while it is open: since when, of which tool, in which mode. Not its text."""
 
     asked_at: float
     target: str
@@ -203,6 +203,8 @@ class Sessions:
         default = 7 * 86400.0 if self._store.durable else 1800.0
         self.idle_seconds = default if limits.idle_seconds is None else limits.idle_seconds
         self._touch_seconds = min(_TOUCH_SECONDS, self.idle_seconds / 3)
+        self.on_opened: Callable[[Session], object] | None = None
+        """Told of each session that this node has opened."""
         self.on_ended: Callable[[Session], object] | None = None
         """Told of each session that this node knew and that has ended."""
 
@@ -229,7 +231,10 @@ class Sessions:
         key = f"{family}/{session_id}"
         version = await self._store.put(key, encode(record), ttl_seconds=self.idle_seconds, if_version=0)
         assert version is not None
-        return self._keep(Session(session_id, key, record, version, self._clock()))
+        session = self._keep(Session(session_id, key, record, version, self._clock()))
+        if self.on_opened is not None:
+            self.on_opened(session)
+        return session
 
     async def find(self, session_id: str, principal: Principal) -> Session | None:
         """Return the session of that id if it is this principal's; None otherwise, whatever the reason."""
@@ -255,6 +260,11 @@ class Sessions:
             session.load(record, stored.version)
         await self._touch(session, stored.value, now)
         return session
+
+    async def at(self, key: str) -> Session | None:
+        """Return the session that stands under a key in the store, whoever's it is: for operators alone."""
+        session = self._cache.get(key)
+        return session if session is not None else await self._load(key.rpartition("/")[2], key, self._clock())
 
     async def touch(self, session: Session) -> None:
         """Keep a session that has something under way from going idle."""
@@ -362,6 +372,13 @@ class Sessions:
             _log.info("an answer to no open question was dropped: %s", response.id)
             return
         await self.tell(session, entry)
+
+    async def withdraw(self, session: Session, question_id: str) -> bool:
+        """Answer an open question as if the user had cancelled it; False where it is not open any more."""
+        if await self._store.take(f"ask/{session.id}/{question_id}") is None:
+            return False
+        await self.tell(session, Entry("answer", question_id, {"action": "cancel"}))
+        return True
 
     async def publish(self, session: Session, stream: str, message: bytes) -> int:
         """Keep an event of a stream for replay; return its sequence number."""

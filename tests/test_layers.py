@@ -20,6 +20,7 @@ LAYERS = (
     "content",
     "claims",
     "calls",
+    "counting",
     "pending",
     "routes",
     "server",

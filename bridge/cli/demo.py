@@ -44,6 +44,7 @@ def demo(
         from bridge.demo.app import HelpDeskApp, help_desk_playground
         from bridge.demo.desk import Desk
         from bridge.demo.helpdesk import make
+        from bridge.pages.explain import Explain
         from bridge.transports.uvicorn import serve
 
         keys = choose_keys(key_file, store)
@@ -61,7 +62,8 @@ def demo(
         _out.print(f"[bold]See it at work[/bold] in a browser, as every kind of client: {reached}/\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")
         _out.print(_curl(url), markup=False)
-        serve(help_desk_playground(HelpDeskApp(bridge), bridge, desk), host, port)
+        playground = help_desk_playground(HelpDeskApp(bridge), bridge, desk)
+        serve(Explain(playground, bridge.store, bridge.options, None), host, port)
 
 
 def _curl(url: str) -> str:

@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-from bridge import __version__
-from bridge.app import Application, Bridge, check_exposure
+from bridge.app import Bridge, check_exposure
 from bridge.cli.keys import RANDOM_KEY, KeyFile, choose_keys
 from bridge.cli.loading import load_target, read_headers
 from bridge.cli.logs import log_to_stderr
+from bridge.cli.pages import TOKEN_ENVIRONMENT, Pages, console_token, with_pages
 from bridge.cli.reporting import reporting
 from bridge.errors import ConfigurationError
 from bridge.upstreams.targets import ServerOptions
@@ -121,6 +121,17 @@ def serve(
     playground: Annotated[
         bool, typer.Option("--playground", help="Serve a page at / too, to try the server as every kind of client.")
     ] = False,
+    console: Annotated[
+        bool, typer.Option("--console", help="Serve a page at /console: sessions, open questions, the last hour.")
+    ] = False,
+    console_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with the secret that opens the console and /explain; by default what is in "
+            f"{TOKEN_ENVIRONMENT}.",
+            metavar="FILE",
+        ),
+    ] = None,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -129,6 +140,7 @@ def serve(
         from bridge.transports.uvicorn import serve as serve_http
 
         given = {"allowed_hosts": tuple(allow_host or ()), "allowed_origins": tuple(allow_origin or ())}
+        pages = Pages(playground, console, console_token(console_token_file))
         reached = _reached(header, protocol, shared, processes, concurrent)
         rules = WrapRules(resume=resume, repeatable=repeatable)
         bridge = _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, given))
@@ -136,12 +148,11 @@ def serve(
         app = bridge.asgi()
         also = [words for name, words in _BESIDE.items() if name in bridge.options.transports]
         beside = f" ({', '.join(also)})" if also else ""
-        served = _with_playground(bridge, app) if playground else app
+        served = with_pages(bridge, app, pages)
 
         def started(url: str) -> None:
-            _err.print(f"{app.name} is served at {url}/mcp{beside}")
-            if playground:
-                _err.print(f"Its playground is at {url}/")
+            for line in (f"{app.name} is served at {url}/mcp{beside}", *pages.told(url)):
+                _err.print(line)
 
         serve_http(served, host, port, started=started)
 
@@ -170,14 +181,6 @@ def stdio(
         _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, {})).run_stdio()
 
     _reporting(run, log_level)
-
-
-def _with_playground(bridge: Bridge, app: Application) -> "Playground":
-    from bridge.pages import Playground, PlaygroundRules
-
-    if "http" not in bridge.options.transports:
-        raise ConfigurationError('--playground needs Streamable HTTP: "http" is not among the transports of the bridge')
-    return Playground(app, bridge.options, bridge.keys, PlaygroundRules(title=lambda: app.name, version=__version__))
 
 
 def _reporting(run: Callable[[], None], log_level: str) -> None:
@@ -213,7 +216,9 @@ def _bridge(ctx: typer.Context, target: list[str], choices: _Choices) -> Bridge:
     )
 
 
-_OF_TRANSPORT = frozenset({"target", "host", "port", "no_auth", "playground", "log_level"})
+_OF_TRANSPORT = frozenset(
+    {"target", "host", "port", "no_auth", "playground", "console", "console_token_file", "log_level"}
+)
 
 
 def _as_it_is(ctx: typer.Context, bridge: Bridge) -> Bridge:

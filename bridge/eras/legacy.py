@@ -4,12 +4,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
-from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING, read_call
+from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING, FallbackCall, read_call
 from bridge.asking.routes import sees_fallback
 from bridge.calls import Calls, Exchange
 from bridge.claims import Ending, InputRequired, Released
 from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
-from bridge.eras.outlet import CallOutlet, progress_token
+from bridge.eras.outlet import CallOutlet, Unheard, progress_token
 from bridge.errors import ProtocolError
 from bridge.protocol.clients import Principal
 from bridge.protocol.inbound import LOG_LEVELS
@@ -135,6 +135,16 @@ class LegacyEra:
             # No route of this era ends so; were it to, nothing modern may leave on a session.
             return error_message(request.id, INTERNAL_ERROR, "This client cannot be asked in rounds")
         return result_message(request.id, without_modern_fields(ending.result))
+
+    async def withdraw(self, session: Session, elicit_id: str) -> None:
+        """Answer a question that waits for a chat answer as if the user had cancelled it: its call goes on with that.
+
+        Nobody waits for the result; a model that answers later learns that the question is not open any more.
+        """
+        given = FallbackCall(elicit_id, "cancel", None)
+        exchange = Unheard()
+        outlet = CallOutlet(exchange, session.profile.revision, None, None)
+        await self._chat.answer(session, given, outlet, exchange, self._calls)
 
     async def notified(self, session: Session, message: Notification) -> None:
         """Take a client's notification. What is not known is dropped."""

@@ -143,6 +143,11 @@ class Wrapped:
         """See `Upstream`."""
         return None if self._facts is None else Said(info=self._facts.info, instructions=self._facts.instructions)
 
+    @property
+    def held(self) -> int:
+        """How many calls are suspended at their questions in this process."""
+        return len(self._holds)
+
     async def start(self, around: Surroundings) -> None:
         """See `Upstream`: what the server says of itself, and its tools, are asked for now."""
         self._around = around
