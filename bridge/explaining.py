@@ -90,7 +90,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     """The live sessions.
 
     Args:
-        sessions: those that were wanted, in no order that means anything.
+        sessions: those that were wanted, first those that may have a question open.
         looked_at: how many were looked at for that.
         in_all: how many there are.
         open_questions: how many questions are open, in all of them.
@@ -140,25 +140,32 @@ class Explainer:
             revision: the revision's name, or empty for all.
             limit: how many sessions are returned at most.
         """
-        found: list[SessionExplained] = []
+        matching: list[Ref] = []
         revisions: Counter[str] = Counter()
         clients: Counter[str] = Counter()
         async for ref in self._refs():
             name = _text(ref.record.params.get("clientInfo"), "name")
             revisions[ref.record.revision] += 1
             clients[name] += 1
-            if len(found) < limit and client.lower() in name.lower() and revision in ("", ref.record.revision):
-                found.append(await self._session(ref))
+            if client.lower() in name.lower() and revision in ("", ref.record.revision):
+                matching.append(ref)
+        asking = await self._asking()
+        matching.sort(key=lambda ref: ref.id not in asking)
         looked_at = revisions.total()
         by_chat = await count_open(self._store, self._clock(), MAX_LOOKED_AT)
         return Explained(
-            sessions=found,
+            sessions=[await self._session(ref) for ref in matching[:limit]],
             looked_at=looked_at,
             in_all=max(await self._store.count("session"), looked_at),
             open_questions=await self._store.count("ask") + by_chat,
             by_revision=dict(sorted(revisions.items(), reverse=True)),
             by_client=dict(clients.most_common(_MOST_FREQUENT)),
         )
+
+    async def _asking(self) -> set[str]:
+        """The ids of sessions that may have a question open."""
+        keys = [key for family in ("ask", "open") for key in await self._store.scan(family, limit=MAX_LOOKED_AT)]
+        return {key.split("/", 2)[1] for key in keys}
 
     async def find(self, wanted: str) -> Ref | None:
         """Find a session by its handle."""

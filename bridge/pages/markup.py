@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-__all__ = ["Markup", "document", "duration", "mark", "table"]
+__all__ = ["Markup", "badge", "document", "duration", "mark", "table"]
 
 _MINUTE: Final = 60
 _HOUR: Final = 3600
+_ROUTES: Final = {"rounds": "in rounds", "push": "in the call", "chat": "in the chat", "refuse": "not at all"}
 _EMPTY: Final = frozenset({"input", "link", "meta", "rect", "line"})
 
 
@@ -40,17 +41,18 @@ def mark(tag: str, *parts: str, **attributes: str | None) -> Markup:
     return Markup(f"<{tag}{given}/>" if tag in _EMPTY else f"<{tag}{given}>{Markup('').join(parts)}</{tag}>")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str | None = None) -> Markup:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, class_: str | None = None) -> Markup:
     """A table; each cell knows its column's name, for narrow screens."""
     titles = mark("tr", *(mark("th", title, scope="col") for title in head))
     lines = [
         mark("tr", *(mark("td", cell, data_title=name) for name, cell in zip(head, row, strict=True))) for row in rows
     ]
-    said = mark("caption", caption) if caption is not None else Markup("")
-    return mark("div", mark("table", said, mark("thead", titles), mark("tbody", *lines)), class_="scrolls")
+    return mark("div", mark("table", mark("thead", titles), mark("tbody", *lines), class_=class_), class_="scrolls")
 
 
-def document(title: str, body: Markup, *, scripts: Sequence[str] = (), styles: Sequence[str] = ()) -> str:
+def document(
+    title: str, body: Markup, *, scripts: Sequence[str] = (), styles: Sequence[str] = (), icon: str | None = None
+) -> str:
     """A whole page."""
     head = Markup("").join(
         [
@@ -58,11 +60,17 @@ def document(title: str, body: Markup, *, scripts: Sequence[str] = (), styles: S
             mark("meta", name="viewport", content="width=device-width, initial-scale=1"),
             mark("meta", name="color-scheme", content="light dark"),
             mark("title", title),
+            *(mark("link", rel="icon", href=href) for href in (icon,) if href),
             *(mark("link", rel="stylesheet", href=href) for href in styles),
             *(mark("script", src=source, defer="") for source in scripts),
         ]
     )
     return "<!doctype html>\n" + mark("html", mark("head", head), mark("body", body), lang="en")
+
+
+def badge(route: str) -> Markup:
+    """A route in two or three words, in its colour."""
+    return mark("span", _ROUTES.get(route, route), class_=f"badge {route}")
 
 
 def duration(seconds: float) -> str:

@@ -31,7 +31,11 @@ CONSOLE_PATH: Final = "/console"
 
 _LIMIT: Final = 100
 _MAX_FORM_BYTES: Final = 4096
-_FILES: Final = {"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8"}
+_FILES: Final = {
+    "console.css": "text/css; charset=utf-8",
+    "console.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
 _SAID: Final = {
     "cancelled": "The question was cancelled; its call goes on with that.",
     "ended": "The session was ended.",

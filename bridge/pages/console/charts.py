@@ -45,7 +45,8 @@ def hour_chart(label: str, series: Sequence[Series]) -> Markup:
     base = mark("line", x1="0", x2=str(width), y1=f"{_HEIGHT - 0.5}", y2=f"{_HEIGHT - 0.5}", class_="base")
     said = f"{label}, by minute over the last hour: {sum(totals)} in all, at most {highest} in a minute"
     shape = {"viewBox": f"0 0 {width} {_HEIGHT}", "preserveAspectRatio": "none"}
-    return mark("svg", base, *bars, class_="hour", role="img", aria_label=said, **shape)
+    axis = mark("p", mark("span", f"{length} min ago"), mark("span", "now"), class_="axis", aria_hidden="true")
+    return mark("svg", base, *bars, class_="hour", role="img", aria_label=said, **shape) + axis
 
 
 def share_bar(count: int, of: int, colour: str) -> Markup:

@@ -24,11 +24,11 @@ def tiles(explained: Explained, hour: Hour) -> Markup:
     ]
     keys = [mark("li", f"{sum(one.counts)} {one.name}", class_=f"key {one.colour}") for one in asked]
     nodes = f"on {hour.nodes} node{'' if hour.nodes == 1 else 's'}"
-    held = mark("p", mark("b", f"{hour.held:,}"), " ", mark("small", "held calls of wrapped servers"), class_="number")
+    held = mark("p", mark("b", f"{hour.held:,}"), " ", mark("small", "held calls"), class_="number")
     return mark(
         "section",
         _tile("Live sessions", explained.in_all, nodes, _hour("Sessions opened", counts["sessions"], "accent")),
-        _tile("Open questions", explained.open_questions, "over sessions", held),
+        _tile("Open questions", explained.open_questions, "in sessions", held),
         _tile("Calls", hour.total("calls"), "last hour", _hour("Calls", counts["calls"], "soft")),
         _tile(
             "Questions asked",
@@ -46,7 +46,7 @@ def shares(explained: Explained) -> Markup:
     """Who is connected, by revision and by client."""
     return mark(
         "section",
-        _shares("By revision", explained.by_revision, "push"),
+        _shares("By revision", explained.by_revision, "accent"),
         _shares("By client", explained.by_client, "accent"),
         class_="pair",
     )

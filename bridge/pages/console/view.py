@@ -8,12 +8,11 @@ import msgspec
 from bridge.counting import Hour
 from bridge.explaining import Explained, OpenQuestion, SessionExplained
 from bridge.pages.console.figures import shares, tiles
-from bridge.pages.markup import Markup, document, duration, mark, table
+from bridge.pages.markup import Markup, badge, document, duration, mark, table
 
 __all__ = ["Filter", "Overview", "live", "login_page", "page"]
 
 _EMPTY: Final = Markup("")
-_ROUTES: Final = {"rounds": "in rounds", "push": "form in the call", "chat": "in the chat", "refuse": "not at all"}
 _ENDING: Final = "Its calls are cancelled, and the client has to begin anew"
 _REMEMBERED: Final = {"autocomplete": "current-password"}
 
@@ -59,7 +58,7 @@ def page(overview: Overview, form_token: str, said: str) -> str:
     )
     told = mark("p", said, class_="said", role="status") if said else _EMPTY
     body = mark("main", told, mark("div", live(overview, form_token), id="live"))
-    return document(f"Console · {overview.server}", top + body, scripts=_SCRIPTS, styles=_STYLES)
+    return document(f"Console · {overview.server}", top + body, scripts=_SCRIPTS, styles=_STYLES, icon=_ICON)
 
 
 def login_page(said: str) -> str:
@@ -67,7 +66,9 @@ def login_page(said: str) -> str:
     told = mark("p", said, class_="wrong", role="alert") if said else _EMPTY
     form = mark(
         "form",
-        mark("label", "Console token", for_="token"),
+        # For who keeps passwords: they want to know whose it is.
+        mark("input", type="text", value="console", autocomplete="username", hidden=""),
+        mark("label", "Token", for_="token"),
         mark(
             "input",
             type="password",
@@ -81,8 +82,11 @@ def login_page(said: str) -> str:
         method="post",
         action="/console/login",
     )
-    hint = mark("p", "It is what the server was started with: --console-token-file, or its environment.", class_="hint")
-    return document("Console", mark("main", mark("h1", "Console"), told, form, hint, class_="login"), styles=_STYLES)
+    option = mark("code", "--console-token-file")
+    hint = mark("p", "The secret that the server was started with: ", option, " or its environment.", class_="hint")
+    return document(
+        "Console", mark("main", mark("h1", "Console"), told, form, hint, class_="login"), styles=_STYLES, icon=_ICON
+    )
 
 
 def live(overview: Overview, form_token: str) -> Markup:
@@ -104,8 +108,8 @@ def _open_questions(explained: Explained, form_token: str) -> Markup:
         none = "No question is open in the sessions below."
         return mark("section", mark("h2", "Open questions"), mark("p", none, class_="hint"), class_="card")
     rows = [_question(session, question, form_token) for session, question in found]
-    head = ("Tool", "Client", "Asked", "Open for", "Call", "")
-    return mark("section", mark("h2", "Open questions"), table(head, rows), class_="card")
+    head = ("Tool", "Client", "Asked", "Open for", "Its call", "")
+    return mark("section", mark("h2", "Open questions"), table(head, rows, class_="acts"), class_="card")
 
 
 def _question(session: SessionExplained, question: OpenQuestion, form_token: str) -> Sequence[str]:
@@ -114,7 +118,7 @@ def _question(session: SessionExplained, question: OpenQuestion, form_token: str
     return (
         mark("code", question.tool),
         _client(session),
-        _badge(question.route) + Markup(f" {question.mode}"),
+        badge(question.route) + Markup(f" {question.mode}"),
         duration(question.age_seconds),
         "held" if question.held else "waits",
         cancel,
@@ -124,8 +128,9 @@ def _question(session: SessionExplained, question: OpenQuestion, form_token: str
 def _sessions(overview: Overview, form_token: str) -> Markup:
     explained = overview.explained
     listed = sorted(explained.sessions, key=lambda session: (-len(session.questions), session.client["name"]))
-    head = ("Session", "Client", "Revision", "Asked by form", "Open", "")
-    shown = table(head, [_session(session, form_token) for session in listed]) if listed else _nothing(overview.shown)
+    head = ("Session", "Client", "Revision", "How forms are asked, and why", "Open", "")
+    rows = [_session(session, form_token) for session in listed]
+    shown = table(head, rows, class_="acts") if rows else _nothing(overview.shown)
     count = f"{len(listed)} shown, {explained.looked_at} looked at, {explained.in_all} live"
     return mark(
         "section",
@@ -155,7 +160,7 @@ def _filter(overview: Overview) -> Markup:
 def _session(session: SessionExplained, form_token: str) -> Sequence[str]:
     form = session.route("form")
     why = mark("p", form.meaning) + (mark("p", mark("b", "To change it: "), form.setting) if form.setting else _EMPTY)
-    reason = mark("details", mark("summary", _badge(form.route), " ", mark("code", form.reason)), why, class_="why")
+    reason = mark("details", mark("summary", badge(form.route), " ", mark("code", form.reason)), why, class_="why")
     end = _action(
         "end", "End", "Its calls are cancelled; the client has to begin anew", {"session": session.handle}, form_token
     )
@@ -166,10 +171,6 @@ def _session(session: SessionExplained, form_token: str) -> Sequence[str]:
 def _client(session: SessionExplained) -> Markup:
     name, version = session.client["name"] or "without a name", session.client["version"]
     return mark("span", name) + (Markup(" ") + mark("small", version) if version else _EMPTY)
-
-
-def _badge(route: str) -> Markup:
-    return mark("span", _ROUTES.get(route, route), class_=f"badge {route}")
 
 
 def _action(does: str, label: str, warning: str, fields: Mapping[str, str], form_token: str) -> Markup:
@@ -185,4 +186,5 @@ def _hidden(name: str, value: str) -> Markup:
 
 
 _STYLES: Final = ("/console/console.css",)
+_ICON: Final = "/console/icon.svg"
 _SCRIPTS: Final = ("/console/console.js",)
