@@ -210,7 +210,7 @@ def _check_mode(path: Path, mode: int) -> None:
 
 @contextmanager
 def _written(beside: Path, lines: Sequence[str]) -> Iterator[str]:
-    """A new file in the same folder, mode 0600, whole and on the disk, by its name; what is left of it goes at the end."""
+    """A new file in the same folder, mode 0600, whole and on the disk, by its name; what is left of it goes."""
     handle, name = tempfile.mkstemp(prefix=f".{beside.name}.", dir=beside.parent)
     try:
         with os.fdopen(handle, "w") as file:

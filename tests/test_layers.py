@@ -21,6 +21,7 @@ LAYERS = (
     "claims",
     "calls",
     "counting",
+    "ownership",
     "pending",
     "routes",
     "server",

@@ -35,6 +35,9 @@ def demo(
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Serve everybody who reaches an address beyond loopback.")
     ] = False,
+    shutdown_seconds: Annotated[
+        float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
+    ] = 10.0,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve the help desk: tools that ask their user, for clients of every revision."""
@@ -50,7 +53,14 @@ def demo(
         keys = choose_keys(key_file, store)
         reached = (base_url or f"http://{host}:{port}").rstrip("/")
         desk = Desk()
-        bridge = make(store=store, keys=keys, desk=desk, base_url=reached, allowed_hosts=tuple(allow_host or ()))
+        bridge = make(
+            store=store,
+            keys=keys,
+            desk=desk,
+            base_url=reached,
+            allowed_hosts=tuple(allow_host or ()),
+            shutdown_seconds=shutdown_seconds,
+        )
         if stdio:
             bridge.run_stdio()
             return

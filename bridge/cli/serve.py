@@ -15,6 +15,7 @@ from bridge.cli.loading import load_target, read_headers
 from bridge.cli.logs import log_to_stderr
 from bridge.cli.pages import TOKEN_ENVIRONMENT, Pages, console_token, with_pages
 from bridge.cli.reporting import reporting
+from bridge.cli.state import STORE_HELP, default_file, default_store
 from bridge.errors import ConfigurationError
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
@@ -53,9 +54,7 @@ Target = Annotated[
     list[str],
     typer.Argument(help="file.py:attribute or module:attribute (a server or a Bridge), a URL, or -- and a command."),
 ]
-StoreUrl = Annotated[
-    str, typer.Option(help="Where sessions and open questions live: memory, sqlite:///path or redis://host.")
-]
+StoreUrl = Annotated[str | None, typer.Option(help=STORE_HELP, show_default=False)]
 Fallback = Annotated[
     Literal["result", "wait", "off"],
     typer.Option(help="How clients are asked that show no form: through the chat (result, wait), or not at all."),
@@ -74,6 +73,9 @@ Processes = Annotated[int, typer.Option(help="Over how many children calls are s
 Concurrent = Annotated[
     bool, typer.Option("--concurrent", help="Several calls at once in one child, for a server that never asks.")
 ]
+ShutdownSeconds = Annotated[
+    float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
+]
 Name = Annotated[str | None, typer.Option(help="How the server is called; by default as it calls itself.")]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], typer.Option(help="The lowest level of logs.")]
 
@@ -84,7 +86,7 @@ _BESIDE: Final = {"sse": "HTTP+SSE at /sse", "websocket": "WebSocket at /ws"}
 class _Choices(msgspec.Struct, frozen=True):
     """What the user chose, beside the target."""
 
-    store: str
+    store: str | None
     key_file: Path | None
     fallback: Literal["result", "wait", "off"]
     name: str | None
@@ -98,7 +100,7 @@ def serve(
     target: Target,
     host: Annotated[str, typer.Option(help="The address to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The TCP port; 0 for a free one.", min=0, max=65535)] = 8000,
-    store: StoreUrl = "memory",
+    store: StoreUrl = None,
     key_file: KeyFile = None,
     fallback: Fallback = "result",
     resume: Resume = "hold",
@@ -132,6 +134,8 @@ def serve(
             metavar="FILE",
         ),
     ] = None,
+    shutdown_seconds: ShutdownSeconds = 10.0,
+    health: Annotated[bool, typer.Option(help="Whether /healthz and /readyz are served.")] = True,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -139,7 +143,12 @@ def serve(
     def run() -> None:
         from bridge.transports.uvicorn import serve as serve_http
 
-        given = {"allowed_hosts": tuple(allow_host or ()), "allowed_origins": tuple(allow_origin or ())}
+        given = {
+            "allowed_hosts": tuple(allow_host or ()),
+            "allowed_origins": tuple(allow_origin or ()),
+            "shutdown_seconds": shutdown_seconds,
+            "health": health,
+        }
         pages = Pages(playground, console, console_token(console_token_file))
         reached = _reached(header, protocol, shared, processes, concurrent)
         rules = WrapRules(resume=resume, repeatable=repeatable)
@@ -162,7 +171,7 @@ def serve(
 def stdio(
     ctx: typer.Context,
     target: Target,
-    store: StoreUrl = "memory",
+    store: StoreUrl = None,
     key_file: KeyFile = None,
     fallback: Fallback = "result",
     resume: Resume = "hold",
@@ -201,13 +210,14 @@ def _bridge(ctx: typer.Context, target: list[str], choices: _Choices) -> Bridge:
     found = load_target(target, is_command=is_after_dashes(ctx))
     if isinstance(found, Bridge):
         return _as_it_is(ctx, found)
-    keys = choose_keys(choices.key_file, choices.store)
+    store = choices.store
+    keys = choose_keys(choices.key_file, f"sqlite:///{default_file()}" if store is None else store)
     if keys is None:
         _err.print(RANDOM_KEY)
     return Bridge.wrap(
         found,
         name=choices.name,
-        store=choices.store,
+        store=default_store(target, is_command=ctx.meta[_DASHES]) if store is None else store,
         keys=keys,
         server=choices.server,
         rules=choices.rules,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from bridge.calls import Exchange
+from bridge.calls import Exchange, Keeper
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import Json, notification
 from bridge.protocol.revisions import Revision
@@ -97,6 +97,7 @@ class Unheard:
     on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
+    keeper: Keeper | None = None
 
     async def send(self, message: Json) -> None:
         """See `Exchange`: there is nobody."""

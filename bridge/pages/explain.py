@@ -49,6 +49,11 @@ class Explain:
         )
         self._css = (files("bridge.pages.console") / "static" / "console.css").read_bytes()
 
+    @property
+    def shutdown_seconds(self) -> float:
+        """See `Served`."""
+        return self._app.shutdown_seconds
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
         is_page = scope["type"] == "http" and scope["path"] in (EXPLAIN_PATH, _STYLE_PATH)

@@ -41,6 +41,11 @@ _INDEX: Final = "index.html"
 class Served(Protocol):
     """The app that serves MCP."""
 
+    @property
+    def shutdown_seconds(self) -> float:
+        """How long what runs may go on once a signal has come."""
+        ...
+
     async def start(self) -> None:
         """Begin to serve."""
         ...
@@ -101,6 +106,11 @@ class Playground:
                 Route("/playground/{name}", self._answer, methods=["POST"]),
             ]
         )
+
+    @property
+    def shutdown_seconds(self) -> float:
+        """See `Served`."""
+        return self._app.shutdown_seconds
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""

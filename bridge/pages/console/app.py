@@ -74,6 +74,11 @@ class Console:
             ]
         )
 
+    @property
+    def shutdown_seconds(self) -> float:
+        """See `Served`."""
+        return self._app.shutdown_seconds
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
         path = scope.get("path", "")
