@@ -56,7 +56,7 @@ function explain({ form, url }) {
   const { title, text } = facts.ways[form.route];
   const place = byId("route");
   place.className = `route ${form.route}`;
-  const other = url.route !== form.route && `A link to a page: ${facts.ways[url.route].short}.`;
+  const other = url.route !== form.route && `Where a tool sends its user to a page: ${facts.ways[url.route].short}.`;
   place.replaceChildren(h("p", {}, h("b", {}, title), h("span", { class: "why" }, ` because ${facts.reasons[form.reason] ?? form.reason}`)), h("p", {}, text), other ? h("p", { class: "hint" }, other) : "");
 }
 
