@@ -37,7 +37,7 @@ def test_each_kind_is_asked_in_its_own_way_and_all_end_alike(visitor: Visit) -> 
     assert "error -32021" in ways["modern-plain"]
     assert "nobody was asked, nothing was done" in ways["modern-plain"]
     for kind in set(LANES) - {"modern-plain"}:
-        assert "closed: true" in ways[kind]
+        assert "closed true" in ways[kind]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_the_visitor_can_answer_once_for_all(visitor: Visit) -> None:
     expect(visitor.page.locator("#lanes")).to_have_attribute("data-state", "done", timeout=20_000)
     for kind in set(LANES) - {"modern-plain"}:
         shown = lane(visitor, kind)
-        assert "title: The printer burns" in shown
+        assert "title The printer burns" in shown
         assert "asked 3 times" in shown
 
 
