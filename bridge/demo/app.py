@@ -117,9 +117,7 @@ def help_desk_playground(app: HelpDeskApp, bridge: Bridge, desk: Desk) -> Playgr
         desk: what it remembers.
     """
     title = str(bridge.server.info["title"])
-    rules = PlaygroundRules(
-        title=lambda: title, version=__version__, snippet=closing_source(), restart=desk.restart
-    )
+    rules = PlaygroundRules(title=lambda: title, version=__version__, snippet=closing_source(), restart=desk.restart)
     return Playground(app, bridge.options, bridge.keys, rules)
 
 

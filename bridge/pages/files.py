@@ -1,5 +1,6 @@
 """The files that a page is made of: read once, small, and sent with what makes browsers trust nothing else."""
 
+import gzip
 from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
@@ -32,6 +33,7 @@ HEADERS: Final = {
 
 class _File(msgspec.Struct, frozen=True):
     body: bytes
+    packed: bytes
     media_type: str
     tag: str
 
@@ -56,12 +58,14 @@ class Files:
         file = self._files.get(name)
         if file is None or name.endswith(".html"):
             return Response("Nothing here", 404, HEADERS, "text/plain")
-        headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": file.tag}
+        headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": file.tag, "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == file.tag:
             return Response(None, 304, headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(file.packed, 200, {**headers, "Content-Encoding": "gzip"}, file.media_type)
         return Response(file.body, 200, headers, file.media_type)
 
 
 def _file(name: str, body: bytes) -> _File:
     digest = b64encode(sha256(body).digest()[:12]).decode()
-    return _File(body, _TYPES["." + name.rpartition(".")[2]], f'"{digest}"')
+    return _File(body, gzip.compress(body, mtime=0), _TYPES["." + name.rpartition(".")[2]], f'W/"{digest}"')

@@ -53,7 +53,7 @@ KINDS: Final = (
 
 WAYS: Final[dict[str, dict[str, str]]] = {
     "rounds": {
-        "title": "Asked by the result",
+        "title": "Asked in the result",
         "short": "in the result",
         "text": "The call ends with the question. The client shows it and sends the same call again, with the answer.",
     },

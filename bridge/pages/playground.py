@@ -97,8 +97,10 @@ class Playground:
         self._answers: dict[str, Callable[[Json, Principal], Json]] = {
             "open": self._open,
             "route": self._route,
-            "restart": self._restart,
         }
+        restart = rules.restart
+        if restart is not None:
+            self._answers["restart"] = lambda asked, principal: restart() or {}
         self._pages = Starlette(
             routes=[
                 Route("/", self._show, methods=["GET"]),
@@ -174,11 +176,6 @@ class Playground:
     def _route(self, asked: Json, principal: Principal) -> Json:
         revision, capabilities = _field(asked, "revision", str), _field(asked, "capabilities", dict)
         return explained(revision, capabilities, _field(asked, "info", dict), self._options.client_rules, principal)
-
-    def _restart(self, asked: Json, principal: Principal) -> Json:
-        if self._rules.restart is not None:
-            self._rules.restart()
-        return {}
 
 
 def _token(keys: KeyRing) -> str:

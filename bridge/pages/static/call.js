@@ -30,6 +30,7 @@ export class CallPanel {
     this.#stopping?.abort();
     this.#client = client;
     byId("screen").replaceChildren();
+    byId("tool-list").open = true;
     this.showTools();
   }
 
@@ -46,6 +47,9 @@ export class CallPanel {
       announce(fallback ? `${facts.fallbackTool} has appeared in the list of tools` : `${facts.fallbackTool} has left the list of tools`);
     const kept = tools.find(({ name }) => name === this.#tool?.name) ?? tools.find(({ name }) => name === FIRST) ?? tools[0];
     if (kept) this.#choose(kept);
+    const list = byId("tools");
+    const shown = list.querySelector(".fallback") ?? list.querySelector(":has(:checked)");
+    if (shown) list.scrollTop = shown.offsetTop + shown.offsetHeight - list.offsetTop - list.clientHeight + 8;
   }
 
   #toolRow(tool, isNew) {
@@ -106,7 +110,7 @@ export class CallPanel {
     const asked = Object.entries(questions);
     const answers = asked.map(async ([key, question]) => [key, await showQuestion(screen, this.#client.profile.title, question)]);
     announce(`The user is asked: ${asked.map(([, question]) => question.params?.message ?? question.method).join("; ")}`);
-    focusOn(screen.querySelector(".question:not(.is-answered) h4"));
+    focusOn(screen.querySelector(".asking:not(.is-answered) h3"));
     return Object.fromEntries(await Promise.all(answers));
   }
 
@@ -116,8 +120,8 @@ export class CallPanel {
     if (chat && result) chat.returned(result);
     const isOpen = result?._meta?.[facts.pending];
     const [kind, title] = error ? ["error", `Refused with error ${error.code}`] : result.isError ? ["error", "The tool failed"] : isOpen ? ["open", "The question stays open"] : ["result", "Result"];
-    const heading = h("h4", { tabindex: "-1" }, title);
-    const shown = error ? errorShown(error) : jsonTree(valueOf(result), { depth: 2 });
+    const heading = h("h3", { tabindex: "-1" }, title);
+    const shown = error ? errorShown(error) : jsonTree(valueOf(result), { depth: 4 });
     screen.append(h("section", { class: `outcome ${kind}`, dataset: { outcome: kind } }, heading, shown));
     announce(`${title}. ${error ? error.message : brief(valueOf(result), 200)}`);
     focusOn(heading);
@@ -125,7 +129,7 @@ export class CallPanel {
 
   #failed(error, screen) {
     const isStopped = error.name === "AbortError";
-    const heading = h("h4", { tabindex: "-1" }, isStopped ? "Stopped" : "This did not work");
+    const heading = h("h3", { tabindex: "-1" }, isStopped ? "Stopped" : "This did not work");
     screen.replaceChildren(h("section", { class: "outcome error", dataset: { outcome: isStopped ? "stopped" : "failed" } }, heading, h("p", {}, isStopped ? "The client has cancelled the call." : error.message)));
     focusOn(heading);
   }

@@ -58,7 +58,7 @@ export class Chat {
       this.say("person", text);
       field.value = "";
       place.replaceChildren(this.#model(pending, understood(text, pending.schema), done));
-      focusOn(place.querySelector("h4"));
+      focusOn(place.querySelector("h3"));
     };
     const submit = (event) => {
       event.preventDefault();
@@ -66,7 +66,7 @@ export class Chat {
     };
     const quick = ["Yes", "No", "Never mind"].map((text) => h("button", { type: "button", class: "small", onclick: () => send(text) }, text));
     const leave = h("button", { type: "button", class: "small quiet", onclick: () => done(null) }, "Leave it open");
-    return h("form", { class: "reply", onsubmit: submit }, h("h4", {}, "You are the person"), h("div", { class: "row" }, field, h("button", { class: "primary" }, "Reply")), h("div", { class: "row" }, quick, leave));
+    return h("form", { class: "reply", onsubmit: submit }, h("h3", {}, "You are the person"), h("div", { class: "row" }, field, h("button", { class: "primary" }, "Reply")), h("div", { class: "row" }, quick, leave));
   }
 
   /** The model's part: the call of the fallback tool, composed from what was understood. */
@@ -96,7 +96,7 @@ export class Chat {
     const node = h(
       "form",
       { class: "model-part", novalidate: true, onsubmit: submit },
-      h("h4", { tabindex: "-1" }, "You are the model"),
+      h("h3", { tabindex: "-1" }, "You are the model"),
       h("p", { class: "hint" }, "Pass on what the person said, with the tool that only chat clients see."),
       h("fieldset", { class: "field inline" }, h("legend", {}, "action"), ["accept", "decline", "cancel"].map(pick)),
       h("div", { oninput: compose, onchange: compose }, fields.node),

@@ -85,7 +85,7 @@ class SessionClient extends Client {
         isDone();
       });
       signal?.addEventListener("abort", () => {
-        this.#waiting.delete(id);
+        if (!this.#waiting.delete(id)) return;
         this.#post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }).catch(() => {});
         reject(new DOMException("Stopped", "AbortError"));
       });
@@ -112,7 +112,7 @@ class SessionClient extends Client {
     let answer = { error: { code: -32601, message: `Method not found: ${method}` } };
     if (method === "ping") answer = { result: {} };
     else if (this.onQuestion) answer = await this.onQuestion(method, params ?? {});
-    if (answer) await this.#post({ jsonrpc: "2.0", id, ...answer });
+    if (answer) await this.#post({ jsonrpc: "2.0", id, ...answer }).catch(() => {});
   }
 
   close() {

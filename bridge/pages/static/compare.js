@@ -103,7 +103,7 @@ export class Compare {
   }
 
   #wireButton(kind, wire, profile) {
-    return h("button", { type: "button", class: "small", onclick: () => this.#showWire(wire, profile), "aria-label": `Show the wire of ${kind.title}, ${kind.revision}` }, `See its ${wire.entries.length} messages`);
+    return h("button", { type: "button", class: "small", onclick: () => this.#showWire(wire, profile) }, `See its ${wire.entries.length} messages`, h("span", { class: "unseen" }, ` (${kind.title}, ${kind.revision})`));
   }
 }
 
@@ -139,7 +139,7 @@ class Answers {
       const place = byId("compare-question");
       place.replaceChildren();
       const answer = showQuestion(place, kind.title, question);
-      focusOn(place.querySelector("h4"));
+      focusOn(place.querySelector("h3"));
       this.#known.set(asked, await answer);
       place.replaceChildren();
     }
@@ -154,7 +154,7 @@ function lane(kind) {
   return h(
     "li",
     { class: `lane ${kind.route}`, "aria-labelledby": id, dataset: { lane: kind.id, state: "idle" } },
-    h("header", {}, h("h3", { id }, kind.title), h("code", {}, kind.revision), h("span", { class: "badge" }, facts.ways[kind.route].title)),
+    h("header", {}, h("h3", { id }, kind.title), h("code", {}, kind.revision), h("span", { class: "badge" }, facts.ways[kind.route].short)),
     h("p", { class: "ends", "aria-hidden": "true" }, h("span", {}, "client"), h("span", {}, "server")),
     h("ol", { class: "steps" }),
     h("div", { class: "end" }),

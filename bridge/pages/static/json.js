@@ -27,7 +27,7 @@ function branch(path, key, value, view, end) {
 
 function folded({ path, label, value, entries, gone, mark, isMarked }, view, end) {
   const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
-  const count = Array.isArray(value) ? `${entries.length} items` : `${entries.length} fields`;
+  const count = `${hint(value)}${entries.length} ${Array.isArray(value) ? "item" : "field"}${entries.length === 1 ? "" : "s"}`;
   const children = h("div", { class: "children" });
   const inner = { ...view, depth: view.depth - 1 };
   const fill = () => {
@@ -42,6 +42,9 @@ function folded({ path, label, value, entries, gone, mark, isMarked }, view, end
   const summary = h("summary", {}, label, open, h("span", { class: "count" }, ` ${count} `), h("span", { class: "shut" }, close + end), note(mark));
   return h("details", { class: `node ${mark?.what ?? ""}`, open: isOpen, ontoggle: fill }, summary, children, h("span", { class: "close" }, close + end));
 }
+
+/** What tells one folded object from the next: its name. */
+const hint = ({ name, method }) => (typeof (name ?? method) === "string" ? `${name ?? method} … ` : "");
 
 function leaf(path, label, shown, mark, view, end) {
   return h("div", { class: `leaf ${mark?.what ?? ""}` }, label, shown, end, note(mark), view.actions.get(path));

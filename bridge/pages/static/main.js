@@ -21,6 +21,8 @@ async function play(profile) {
   const wire = new Wire();
   const client = makeClient(profile, wire, (message) => noticed(client, message));
   current = { client, wire };
+  document.body.dataset.ready = false;
+  byId("call-button").disabled = true;
   byId("connection").textContent = "Connecting…";
   byId("problem").hidden = true;
   try {
@@ -33,6 +35,7 @@ async function play(profile) {
     await client.listTools();
     if (mine !== attempt) return;
     panel.use(client);
+    byId("call-button").disabled = false;
     compare.use(client.tools, profile.headers);
     byId("connection").textContent = connected(client, route);
     announce(`Connected as ${profile.title}, ${route.revision}. ${facts.ways[route.form.route].title}.`);
@@ -42,7 +45,7 @@ async function play(profile) {
     byId("problem").hidden = false;
     byId("problem").textContent = `This client cannot connect: ${error.message}`;
   } finally {
-    document.body.dataset.ready = mine === attempt;
+    if (mine === attempt) document.body.dataset.ready = true;
   }
 }
 
@@ -56,7 +59,7 @@ function explain({ form, url }) {
   const { title, text } = facts.ways[form.route];
   const place = byId("route");
   place.className = `route ${form.route}`;
-  const other = url.route !== form.route && `A link to a page: ${facts.ways[url.route].short}.`;
+  const other = url.route !== form.route && `Where a tool sends its user to a page: ${facts.ways[url.route].short}.`;
   place.replaceChildren(h("p", {}, h("b", {}, title), h("span", { class: "why" }, ` because ${facts.reasons[form.reason] ?? form.reason}`)), h("p", {}, text), other ? h("p", { class: "hint" }, other) : "");
 }
 

@@ -22,9 +22,9 @@ function frame(clientName, kind, title, children) {
   const id = newId("question");
   return h(
     "section",
-    { class: "question", "aria-labelledby": id, dataset: { question: kind } },
+    { class: "asking", "aria-labelledby": id, dataset: { question: kind } },
     h("p", { class: "frame-title" }, h("span", { "aria-hidden": "true" }), `${clientName} asks its user`),
-    h("h4", { id, tabindex: "-1" }, title),
+    h("h3", { id, tabindex: "-1" }, title),
     children,
   );
 }
