@@ -21,7 +21,7 @@ check: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/test_layers.py
 
 pages: $(VENV)/.dev
-	$(BIN)/python -m pytest -m pages tests/pages $(ARGS)
+	$(BIN)/python -m pytest -m pages tests/pages tests/console $(ARGS)
 	$(BIN)/python -m tests.pages.newcomer
 
 pictures: $(VENV)/.dev

@@ -32,7 +32,10 @@ EPILOG: Final = epilog(
         OK: "every kind of client is served",
         CANNOT_START: "there is no such target, or it cannot be reached",
         NOT_ALL_SERVED: "some kind of client is not served; the table says why",
-    }
+    },
+    "python -m bridge check server.py:mcp",
+    "python -m bridge check https://tools.example.com/mcp --direct",
+    """python -m bridge check server.py:mcp --tool close_ticket --arguments '{"id": "T-1"}' --answer decline""",
 )
 
 _out = Console(highlight=False)
