@@ -126,7 +126,7 @@ class CountedRoute:
 
     def __init__(self, route: Route, name: RouteName, counts: Counts) -> None:
         self._route = route
-        self._name = _BY_ROUTE[name]
+        self._name: Name = _BY_ROUTE[name]
         self._counts = counts
 
     async def ask(self, current: Round, questions: list[Question]) -> Ending | None:
