@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -18,8 +18,10 @@ from bridge.counting import CountedCalls, Counts
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
+from bridge.eras.ports import Legacy, Modern
 from bridge.errors import ConfigurationError, StoreError
 from bridge.node import Node
+from bridge.observing.onlookers import Onlookers
 from bridge.ownership import Ownership
 from bridge.pending import SealedPending, SessionPending
 from bridge.publishing import Change, Publisher
@@ -76,7 +78,8 @@ class Application:
         self._parts: Parts | None = None
         self._endpoints: Endpoints | None = None
         self._starting = anyio.Lock()
-        self.node = Node(serves.store, serves.options.shutdown_seconds)
+        self._onlookers = Onlookers(serves.store, metrics=serves.options.metrics)
+        self.node = Node(self._onlookers.store, serves.options.shutdown_seconds)
         self._signals = EndSignals(self.node.close)
         self.sessions = Sessions(self.node, serves.options.sessions)
         self.publisher = Publisher(self.node)
@@ -84,6 +87,7 @@ class Application:
         self.sessions.on_opened = self._session_opened
         self.sessions.on_ended = self._session_ended
         self.counts: Counts | None = None
+        self._withdraw: Callable[[Session, str], Awaitable[None]] | None = None
 
     @property
     def name(self) -> str:
@@ -103,6 +107,11 @@ class Application:
     def count(self) -> None:
         """Count what happens once it has started, for a console that any node may show."""
         self.counts = Counts(self.node, lambda: self.upstream.held if isinstance(self.upstream, Wrapped) else 0)
+
+    def withdraw(self, session: Session, elicit_id: str) -> None:
+        """Cancel a question that waits for a chat answer, once the app serves; its call goes on with that."""
+        if self._withdraw is not None:
+            self.node.spawn(self._withdraw, session, elicit_id)
 
     async def start(self) -> None:
         """Begin to serve.
@@ -205,7 +214,7 @@ class Application:
 
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""
-        node, sessions, publisher, store = self.node, self.sessions, self.publisher, self._serves.store
+        node, sessions, publisher, store = self.node, self.sessions, self.publisher, self.node.store
 
         async def changed(kind: Any, uri: str | None) -> None:
             await publisher.publish(Change(kind, uri))
@@ -224,7 +233,8 @@ class Application:
     async def _build(self) -> Parts:
         """Put the parts together."""
         serves, node, sessions = self._serves, self.node, self.sessions
-        options, upstream, store = serves.options, self.upstream, serves.store
+        onlookers, options, store = self._onlookers, serves.options, node.store
+        upstream = onlookers.upstream(self.upstream)
         claims = Claims(node)
         seal = Seal(serves.keys, secrets.token_bytes(16))
         server = _named(serves.server, upstream.said)
@@ -258,12 +268,17 @@ class Application:
             RouteName.CHAT: no_chat or sessions_chat,
             RouteName.REFUSE: RefuseOnSession(),
         }
-        calls = Calls if self.counts is None else partial(CountedCalls, self.counts)
-        modern_calls = calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
-        legacy_calls = calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
+        make_calls = Calls if self.counts is None else partial(CountedCalls, self.counts)
+        modern_calls, legacy_calls = (
+            make_calls(upstream, claims, onlookers.routes(routes), rules=rules, client_rules=options.client_rules)
+            for routes in (modern_routes, legacy_routes)
+        )
         listening = Listening(upstream, self.publisher)
-        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
-        legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        era = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        self._withdraw = era.withdraw
+        modern: Modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
+        legacy: Legacy = era
+        modern, legacy = onlookers.eras(modern, legacy)
         return Parts(
             node=node,
             modern=modern,
@@ -272,6 +287,7 @@ class Application:
             ownership=Ownership(node),
             publisher=self.publisher,
             options=options,
+            metrics=onlookers.page(self.upstream),
         )
 
 

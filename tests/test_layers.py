@@ -27,6 +27,7 @@ LAYERS = (
     "server",
     "explaining",
     "eras",
+    "observing",
     "transports",
     "application",
     "pages",

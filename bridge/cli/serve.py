@@ -206,6 +206,10 @@ def serve(
     health: Annotated[
         bool, typer.Option(help="Whether /healthz and /readyz are served.", rich_help_panel=_REACHED)
     ] = True,
+    metrics: Annotated[
+        bool,
+        typer.Option("--metrics", help="Serve /metrics for Prometheus, to everybody.", rich_help_panel=_REACHED),
+    ] = False,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -218,6 +222,7 @@ def serve(
             "allowed_origins": tuple(allow_origin or ()),
             "shutdown_seconds": shutdown_seconds,
             "health": health,
+            "metrics": metrics,
         }
         pages = Pages(playground, console, console_token(console_token_file))
         reached = _reached(header, protocol, shared, processes, concurrent)

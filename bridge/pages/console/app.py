@@ -155,7 +155,7 @@ class Console:
                 return _done(request, "gone")
         else:
             # The call may go on for long, and what it then does is nobody's here to wait for.
-            self._core.node.spawn(self._core.parts.legacy.withdraw, session, identity)
+            self._core.withdraw(session, identity)
         _log.info("a question of session %s was cancelled at the console", session.handle)
         return _done(request, "cancelled")
 
