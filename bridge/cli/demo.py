@@ -39,10 +39,12 @@ def demo(
         float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
     ] = 10.0,
     metrics: Annotated[bool, typer.Option("--metrics", help="Serve /metrics for Prometheus, to everybody.")] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[
+        str | None, typer.Option(help="debug, info, warning or error. By default info, over stdio warning.")
+    ] = None,
 ) -> None:
     """Serve the help desk: tools that ask their user, for clients of every revision."""
-    log_to_stderr(log_level)
+    log_to_stderr(log_level or ("warning" if stdio else "info"))
     with reporting():
         from bridge.app import check_exposure
         from bridge.demo.app import HelpDeskApp, help_desk_playground
