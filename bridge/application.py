@@ -208,9 +208,9 @@ class Application:
         if self.counts is not None:
             self.counts.add("sessions")
 
-    def _session_ended(self, session: Session) -> None:
+    def _session_ended(self, session_id: str) -> None:
         if self.node.running:
-            self.node.spawn(self.upstream.end_session, session.id)
+            self.node.spawn(self.upstream.end_session, session_id)
 
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""
