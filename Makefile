@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check peers matrix conformance clean
+.PHONY: demo test check pages pictures peers matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
@@ -19,6 +19,13 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m pytest tests/test_layers.py
+
+pages: $(VENV)/.dev
+	$(BIN)/python -m pytest -m pages tests/pages tests/console $(ARGS)
+	$(BIN)/python -m tests.pages.newcomer
+
+pictures: $(VENV)/.dev
+	$(BIN)/python -m tests.pages.pictures
 
 peers: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install

@@ -41,6 +41,11 @@ class Desk:
     """
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self.restart()
+
+    def restart(self) -> None:
+        """Be as new: the first tickets, and nothing done."""
         self.tickets = {
             ticket.id: ticket
             for ticket in (
@@ -51,7 +56,6 @@ class Desk:
             )
         }
         self.outbox: list[str] = []
-        self._now = now
         self._done: list[tuple[float, str]] = []
         self._reservations: dict[str, _Reservation] = {}
         self._opened = len(self.tickets)

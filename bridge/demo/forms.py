@@ -7,9 +7,10 @@ from pydantic import BaseModel, Field
 from bridge import ToolError
 from bridge.demo.desk import Agent, Desk, Ticket
 
-__all__ = ["Confirm", "PickAgent", "TicketId", "Title", "find"]
+__all__ = ["Confirm", "OtherTicketId", "PickAgent", "TicketId", "Title", "find"]
 
-TicketId = Annotated[str, Field(description="Ticket id, like T-1")]
+TicketId = Annotated[str, Field(description="Ticket id, like T-1", examples=["T-1"])]
+OtherTicketId = Annotated[str, Field(description="Ticket id, like T-1", examples=["T-2"])]
 
 
 class Confirm(BaseModel):

@@ -9,16 +9,20 @@ for that one the handler is driven through the fallback tool.
 """
 
 from bridge.stores.check import check_store
-from bridge.testing.answers import Asked, CallResult, RpcError, accept, cancel, decline
+from bridge.testing.answers import Asked, CallResult, HttpError, RpcError, accept, cancel, decline
 from bridge.testing.client import Client, connect
 from bridge.testing.http import AsgiHttp, HttpReply
+from bridge.testing.kinds import KINDS, ClientKind
 from bridge.upstreams.check import check_upstream
 
 __all__ = [
+    "KINDS",
     "AsgiHttp",
     "Asked",
     "CallResult",
     "Client",
+    "ClientKind",
+    "HttpError",
     "HttpReply",
     "RpcError",
     "accept",

@@ -6,13 +6,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import anyio
+import msgspec
 
 from bridge.app import Bridge
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
 from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import MODERN, REVISIONS, Era
-from bridge.testing.answers import Asked, CallResult, Handler, RpcError, decline
+from bridge.testing.answers import Asked, CallResult, Handler, HttpError, RpcError, decline
 from bridge.testing.http import AsgiHttp, HttpReply
 
 __all__ = ["Client", "connect"]
@@ -204,11 +205,12 @@ class Client:
         params = {"protocolVersion": self.revision.name, "capabilities": self.capabilities, "clientInfo": self.info}
         message = self._completed({"method": "initialize", "params": params})
         reply = await self._post(message, None)
-        body = await reply.json()
+        body = await self._response(reply, message)
         if "error" in body:
             raise RpcError(body["error"])
         self.initialize_result = body["result"]
-        self.session_id = reply.headers["mcp-session-id"]
+        # A server that keeps no sessions gives no id.
+        self.session_id = reply.headers.get("mcp-session-id")
         await self.notify("notifications/initialized")
 
     def _completed(self, message: Json) -> Json:
@@ -243,17 +245,27 @@ class Client:
 
     async def _exchange(self, message: Json) -> Json:
         """Post a request; serve what comes meanwhile; return the response."""
-        reply = await self._post(message, None)
+        return await self._response(await self._post(message, None), message)
+
+    async def _response(self, reply: HttpReply, message: Json) -> Json:
+        """Read a reply; serve what comes before the response.
+
+        Raises:
+            HttpError: it is no reply of an MCP server.
+        """
         response: Json | None = None
-        async for received in reply.messages():
-            if "method" not in received:
-                response = received
-            elif "id" in received:
-                await self._serve(received)
-            else:
-                self.notifications.append(received)
-        if response is None:
-            raise AssertionError(f"no response to {message.get('method')!r}: HTTP {reply.status} {reply.raw!r}")
+        try:
+            async for received in reply.messages():
+                if "method" not in received:
+                    response = received
+                elif "id" in received:
+                    await self._serve(received)
+                else:
+                    self.notifications.append(received)
+        except msgspec.DecodeError:
+            response = None
+        if response is None or not ("result" in response or isinstance(response.get("error"), dict)):
+            raise HttpError(str(message.get("method")), reply.status, reply.raw)
         return response
 
     async def _serve(self, request: Json) -> None:
