@@ -59,6 +59,7 @@ class _OptionFields(TypedDict, total=False):
     round_seconds: NonNegativeFloat
     pending_seconds: NonNegativeFloat | None
     grace_seconds: NonNegativeFloat
+    shutdown_seconds: NonNegativeFloat
     allowed_hosts: tuple[str, ...]
     allowed_origins: tuple[str, ...]
     list_ttl_seconds: NonNegativeFloat
@@ -66,6 +67,7 @@ class _OptionFields(TypedDict, total=False):
     authenticate: Authenticate | None
     threads: PositiveInt
     transports: tuple[Transport, ...]
+    health: bool
 
 
 _option_checker: TypeAdapter[Any] = TypeAdapter(

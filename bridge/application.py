@@ -31,6 +31,7 @@ from bridge.transports.exchange import RETRY_AFTER, send_store_away
 from bridge.transports.gate import Refusal
 from bridge.transports.parts import Parts
 from bridge.transports.running import STORE_AWAY
+from bridge.transports.signals import EndSignals
 from bridge.transports.websocket import refuse_handshake
 from bridge.upstreams.base import AskingRules, Said, Surroundings, Upstream
 
@@ -71,7 +72,8 @@ class Application:
         self._parts: Parts | None = None
         self._endpoints: Endpoints | None = None
         self._starting = anyio.Lock()
-        self.node = Node(serves.store)
+        self.node = Node(serves.store, serves.options.shutdown_seconds)
+        self._signals = EndSignals(self.node.close)
         self.sessions = Sessions(self.node, serves.options.sessions)
         self.publisher = Publisher(self.node)
         self.upstream = serves.make_upstream()
@@ -102,10 +104,12 @@ class Application:
                         await self.node.stop()
                     raise
                 self._endpoints = Endpoints(self._parts, self._path)
+                self._signals.listen()
 
     async def stop(self) -> None:
         """End every stream and task. What is stored stays."""
         await self.drain()
+        self._signals.stop()
         if self._parts is not None:
             await self.upstream.aclose()
         self._endpoints = self._parts = None
@@ -113,9 +117,14 @@ class Application:
 
     async def drain(self) -> None:
         """End streams, so that their clients go elsewhere, and connections, once what runs on them has ended."""
-        self.node.closing.set()
+        self.node.close()
         if self._endpoints is not None:
             await self._endpoints.drain()
+
+    @property
+    def shutdown_seconds(self) -> float:
+        """How long what runs may go on once the process is told to end."""
+        return self._serves.options.shutdown_seconds
 
     @property
     def parts(self) -> Parts:
@@ -166,17 +175,20 @@ class Application:
 
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""
-        sessions, publisher, store = self.sessions, self.publisher, self._serves.store
+        node, sessions, publisher, store = self.node, self.sessions, self.publisher, self._serves.store
 
         async def changed(kind: Any, uri: str | None) -> None:
             await publisher.publish(Change(kind, uri))
 
         return Surroundings(
-            node_id=self.node.id,
-            spawn=self.node.spawn,
+            node_id=node.id,
+            store=store,
+            is_alive=node.is_alive,
+            spawn=node.spawn,
             changed=changed,
             tell=sessions.tell_session,
             completed=lambda elicitation_id: complete_page(store, elicitation_id),
+            closing=lambda: node.closing.wait(),
         )
 
     async def _build(self) -> Parts:

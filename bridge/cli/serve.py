@@ -10,10 +10,11 @@ from rich.console import Console
 from typer.core import TyperCommand
 
 from bridge.app import Bridge, check_exposure
+from bridge.cli.keys import RANDOM_KEY, KeyFile, choose_keys
 from bridge.cli.loading import load_target
 from bridge.cli.logs import log_to_stderr
-from bridge.errors import BridgeError, ConfigurationError
-from bridge.keys import load_keys
+from bridge.cli.reporting import reporting
+from bridge.errors import ConfigurationError
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
 
@@ -39,10 +40,6 @@ Target = Annotated[
 StoreUrl = Annotated[
     str, typer.Option(help="Where sessions and open questions live: memory, sqlite:///path or redis://host.")
 ]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(help="Secrets that seal open questions: one of 64 hex digits a line, the first seals."),
-]
 Fallback = Annotated[
     Literal["result", "wait", "off"],
     typer.Option(help="How clients are asked that show no form: through the chat (result, wait), or not at all."),
@@ -60,6 +57,9 @@ Shared = Annotated[bool, typer.Option("--shared", help="One child, or session, f
 Processes = Annotated[int, typer.Option(help="Over how many children calls are spread that share one.", min=1)]
 Concurrent = Annotated[
     bool, typer.Option("--concurrent", help="Several calls at once in one child, for a server that never asks.")
+]
+ShutdownSeconds = Annotated[
+    float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
 ]
 Name = Annotated[str | None, typer.Option(help="How the server is called; by default as it calls itself.")]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], typer.Option(help="The lowest level of logs.")]
@@ -105,6 +105,8 @@ def serve(
     processes: Processes = 1,
     concurrent: Concurrent = False,
     name: Name = None,
+    shutdown_seconds: ShutdownSeconds = 10.0,
+    health: Annotated[bool, typer.Option(help="Whether /healthz and /readyz are served.")] = True,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -112,7 +114,12 @@ def serve(
     def run() -> None:
         from bridge.transports.uvicorn import serve as serve_http
 
-        given = {"allowed_hosts": tuple(allow_host or ()), "allowed_origins": tuple(allow_origin or ())}
+        given = {
+            "allowed_hosts": tuple(allow_host or ()),
+            "allowed_origins": tuple(allow_origin or ()),
+            "shutdown_seconds": shutdown_seconds,
+            "health": health,
+        }
         reached = _reached(header, protocol, shared, processes, concurrent)
         rules = WrapRules(resume=resume, repeatable=repeatable)
         bridge = _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, given))
@@ -150,22 +157,9 @@ def stdio(
 
 
 def _reporting(run: Callable[[], None], log_level: str) -> None:
-    """Run a command; what the user can mend is said in one line."""
     log_to_stderr(log_level)
-    try:
+    with reporting():
         run()
-    except (BridgeError, BaseExceptionGroup) as error:
-        found = _one_of(error)
-        if found is None:
-            raise
-        _err.print(f"error: {found}")
-        raise typer.Exit(1) from None
-
-
-def _one_of(error: BaseException) -> BridgeError | None:
-    if isinstance(error, BaseExceptionGroup):
-        return next((found for inner in error.exceptions if (found := _one_of(inner)) is not None), None)
-    return error if isinstance(error, BridgeError) else None
 
 
 def _reached(
@@ -185,11 +179,9 @@ def _bridge(ctx: typer.Context, target: list[str], choices: _Choices) -> Bridge:
     found = load_target(target, is_command=ctx.meta[_DASHES])
     if isinstance(found, Bridge):
         return _as_it_is(ctx, found)
-    keys = None if choices.key_file is None else load_keys(choices.key_file)
+    keys = choose_keys(choices.key_file, choices.store)
     if keys is None:
-        _err.print(
-            "No --key-file: a random key seals open questions. After a restart modern clients have to call again."
-        )
+        _err.print(RANDOM_KEY)
     return Bridge.wrap(
         found,
         name=choices.name,

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import anyio
 import msgspec
 
+from bridge.eras.shutting_down import SHUTTING_DOWN, cut_off
 from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.inbound import HTTP_STATUS
@@ -23,6 +24,8 @@ from bridge.transports.gate import Accepts, Refusal
 from bridge.transports.running import STORE_AWAY
 
 __all__ = [
+    "CLOSE",
+    "CLOSING",
     "EVENT_STREAM",
     "RETRY_AFTER",
     "Exchange",
@@ -46,6 +49,11 @@ LATE_SECONDS: Final = 2.0
 COMMENT_SECONDS: Final = 15.0
 RETRY_MS: Final = 5000
 RETRY_AFTER: Final = ((b"retry-after", b"5"),)
+CLOSE: Final = (b"connection", b"close")
+"""So that the next request of this client finds another process."""
+
+CLOSING: Final = Refusal(503, SHUTTING_DOWN, (*RETRY_AFTER, CLOSE))
+"""How a node that shuts down refuses what it has not read."""
 
 EVENT_STREAM: Final = [
     (b"content-type", b"text/event-stream"),
@@ -102,7 +110,7 @@ class Exchange:
         takes: what the client takes in reply.
     """
 
-    _open = _gone = _over = False
+    _open = _gone = _over = _is_cut_off = False
     _lock: anyio.Lock | None = None
     _companion: anyio.CancelScope | None = None
     _companion_over: anyio.Event | None = None
@@ -162,6 +170,8 @@ class Exchange:
             data = encode(error_message(request.id, INTERNAL_ERROR, text))
         finally:
             await self._end_companion()
+        if data is None and self._is_cut_off:
+            data = encode(cut_off(request))
         if data is None:
             await self._abandon()
         else:
@@ -235,7 +245,15 @@ class Exchange:
         """A modern request is cancelled by leaving it."""
 
     async def _notice_closing(self) -> None:
-        """A modern request is answered before the node ends; only a session's stream can go on elsewhere."""
+        """What runs when the node shuts down has a while to end by itself."""
+        await self._node.closing.wait()
+        await self._on_closing()
+        await self._node.cut_off()
+        self._is_cut_off = True
+        self.cancel()
+
+    async def _on_closing(self) -> None:
+        """A modern request is answered where it was made; only a session's stream can go on elsewhere."""
 
     async def _keep_open(self) -> None:
         await anyio.sleep(LATE_SECONDS)
@@ -297,6 +315,7 @@ class SessionExchange(Exchange):
         self._identity = identity
         self._grace_seconds = grace_seconds
         self._sequence = 0
+        self._is_left = False
         self._ordered: anyio.Lock | None = None
 
     @cached_property
@@ -323,7 +342,7 @@ class SessionExchange(Exchange):
 
     async def _last_event(self, data: bytes) -> bytes:
         """The reply is kept where the stream can be resumed, and sent in any case."""
-        if not self._open or not (self._sequence or self._session.profile.revision.priming_events):
+        if not (self._open and (self._sequence or self._is_left or self._session.profile.revision.priming_events)):
             return event(data)
         try:
             return await self._kept(data, FINAL)
@@ -363,12 +382,12 @@ class SessionExchange(Exchange):
                 self.cancel()
                 return
 
-    async def _notice_closing(self) -> None:
+    async def _on_closing(self) -> None:
         """Nothing can be answered any more on a stream that ends: whoever waits for a person gives up."""
-        await self._node.closing.wait()
         if self._open:
             await self._leave()
         if self.on_closing is not None:
+            self._is_cut_off = True
             self.on_closing()
 
     async def leave(self) -> None:
@@ -380,7 +399,7 @@ class SessionExchange(Exchange):
         """End the stream so that the client comes back for the rest, here or at another node."""
         tail = b"id: %s:%d\nretry: %d\n\n" % (self._stream.encode(), self._sequence, RETRY_MS)
         await self._write(tail, last=True)
-        self._gone = True
+        self._gone = self._is_left = True
 
     async def _client_gone(self) -> None:
         """Disconnect is not cancellation: the call goes on for the grace time, and longer if the client is back."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import anyio
 
+from bridge.eras.shutting_down import cut_off
 from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.messages import INTERNAL_ERROR, Json, Request, RequestId, encode, error_message
@@ -186,8 +187,7 @@ class RunningRequests:
             with exchange.scope:
                 await exchange.finish(await _reply(request, handle(exchange)))
             if exchange.scope.cancelled_caught:
-                text = f"{request.method} was cancelled: the server is shutting down"
-                await exchange.finish(encode(error_message(request.id, INTERNAL_ERROR, text)))
+                await exchange.finish(encode(cut_off(request)))
         finally:
             del self._exchanges[request.id]
 
