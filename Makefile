@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check peers matrix conformance clean
+.PHONY: demo test check docs docs-serve peers matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
@@ -19,6 +19,12 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m pytest tests/test_layers.py
+
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 peers: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install

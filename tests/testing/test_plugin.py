@@ -413,4 +413,4 @@ def test_the_example_project_passes_and_shows_what_it_is_for(
     )
     result = pytester.runpytest_subprocess(*args)
     result.assert_outcomes(passed=15, failed=2)
-    result.stdout.fnmatch_lines(["*reserve(5): 2 times, and 1 in one go*", "*step 'reserve' is not taken any more*"])
+    result.stdout.fnmatch_lines(["*reserve(5*): 2 times, and 1 in one go*", "*step 'reserve' is not taken any more*"])
