@@ -78,7 +78,7 @@ def _made(request: pytest.FixtureRequest, target: Any, kind: "ClientKind") -> "T
     if _tester in request.node.stash:
         pytest.fail("a test takes mcp or mcp_each_client, not both", pytrace=False)
     name = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
-    update = request.config.getoption("--mcp-update")
+    update = request.config.getoption("--mcp-update") is True
     tester = request.node.stash[_tester] = Tester(target, kind, request.path.parent, name, update=update)
     return tester
 
@@ -89,7 +89,7 @@ def _kinds(item: Any) -> "tuple[ClientKind, ...]":
     from bridge.testing.kinds import KINDS, kind_named
 
     marker = None if item is None else item.get_closest_marker(_MARK)
-    if marker is None:
+    if item is None or marker is None:
         return KINDS
     try:
         kinds = tuple(map(kind_named, marker.args)) or KINDS

@@ -115,4 +115,4 @@ def _result(asked: Asked, question: Question | None, answer: Any) -> Json:
                 "give a dict"
             )
         answer = {fields[0]: to_jsonable_python(answer)}
-    return accept(fill_boxes(whole, answer, asked.schema))
+    return accept(fill_boxes(whole, dict(answer), asked.schema))
