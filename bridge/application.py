@@ -16,8 +16,11 @@ from bridge.claims import Claims
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
-from bridge.errors import StoreError
+from bridge.eras.ports import Legacy, Modern
+from bridge.errors import ConfigurationError, StoreError
 from bridge.node import Node
+from bridge.observing.onlookers import Onlookers
+from bridge.ownership import Ownership
 from bridge.pending import SealedPending, SessionPending
 from bridge.publishing import Change, Publisher
 from bridge.routes.chat import Chat, ChatRules, NoChat
@@ -25,7 +28,7 @@ from bridge.routes.push import Push
 from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Options, ServerInfo
 from bridge.sessions import Session, Sessions, complete_page
-from bridge.stores import Store
+from bridge.stores import SealedStore, Store
 from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_store_away
 from bridge.transports.gate import Refusal
@@ -72,7 +75,8 @@ class Application:
         self._parts: Parts | None = None
         self._endpoints: Endpoints | None = None
         self._starting = anyio.Lock()
-        self.node = Node(serves.store, serves.options.shutdown_seconds)
+        self._onlookers = Onlookers(serves.store, metrics=serves.options.metrics)
+        self.node = Node(self._onlookers.store, serves.options.shutdown_seconds)
         self._signals = EndSignals(self.node.close)
         self.sessions = Sessions(self.node, serves.options.sessions)
         self.publisher = Publisher(self.node)
@@ -88,10 +92,14 @@ class Application:
         """Begin to serve.
 
         Raises:
+            ConfigurationError: the keys do not open what is stored.
+            StoreError: the store cannot be reached, or failed.
             UpstreamUnreachable: the server that is wrapped cannot be reached.
         """
         async with self._starting:
             if self._endpoints is None:
+                if isinstance(self._serves.store, SealedStore):
+                    await self._serves.store.check_ring()
                 await self.node.start()
                 try:
                     await self.sessions.start()
@@ -150,7 +158,7 @@ class Application:
             if self._endpoints is None:
                 try:
                     await self.start()
-                except StoreError as error:
+                except (ConfigurationError, StoreError) as error:
                     _log.error("the bridge cannot start: %s", error)
                     await _unavailable(scope, receive, send)
                     return
@@ -175,7 +183,7 @@ class Application:
 
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""
-        node, sessions, publisher, store = self.node, self.sessions, self.publisher, self._serves.store
+        node, sessions, publisher, store = self.node, self.sessions, self.publisher, self.node.store
 
         async def changed(kind: Any, uri: str | None) -> None:
             await publisher.publish(Change(kind, uri))
@@ -194,7 +202,8 @@ class Application:
     async def _build(self) -> Parts:
         """Put the parts together."""
         serves, node, sessions = self._serves, self.node, self.sessions
-        options, upstream, store = serves.options, self.upstream, serves.store
+        onlookers, options, store = self._onlookers, serves.options, node.store
+        upstream = onlookers.upstream(self.upstream)
         claims = Claims(node)
         seal = Seal(serves.keys, secrets.token_bytes(16))
         server = _named(serves.server, upstream.said)
@@ -228,13 +237,23 @@ class Application:
             RouteName.CHAT: no_chat or sessions_chat,
             RouteName.REFUSE: RefuseOnSession(),
         }
-        modern_calls = Calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
-        legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
+        modern_calls, legacy_calls = (
+            Calls(upstream, claims, onlookers.routes(routes), rules=rules, client_rules=options.client_rules)
+            for routes in (modern_routes, legacy_routes)
+        )
         listening = Listening(upstream, self.publisher)
-        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
-        legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        modern: Modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
+        legacy: Legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        modern, legacy = onlookers.eras(modern, legacy)
         return Parts(
-            node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options
+            node=node,
+            modern=modern,
+            legacy=legacy,
+            sessions=sessions,
+            ownership=Ownership(node),
+            publisher=self.publisher,
+            options=options,
+            metrics=onlookers.page(self.upstream),
         )
 
 

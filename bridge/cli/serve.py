@@ -14,6 +14,7 @@ from bridge.cli.keys import RANDOM_KEY, KeyFile, choose_keys
 from bridge.cli.loading import load_target
 from bridge.cli.logs import log_to_stderr
 from bridge.cli.reporting import reporting
+from bridge.cli.state import STORE_HELP, default_file, default_store
 from bridge.errors import ConfigurationError
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
@@ -37,9 +38,7 @@ Target = Annotated[
     list[str],
     typer.Argument(help="file.py:attribute or module:attribute (a server or a Bridge), a URL, or -- and a command."),
 ]
-StoreUrl = Annotated[
-    str, typer.Option(help="Where sessions and open questions live: memory, sqlite:///path or redis://host.")
-]
+StoreUrl = Annotated[str | None, typer.Option(help=STORE_HELP, show_default=False)]
 Fallback = Annotated[
     Literal["result", "wait", "off"],
     typer.Option(help="How clients are asked that show no form: through the chat (result, wait), or not at all."),
@@ -71,7 +70,7 @@ _BESIDE: Final = {"sse": "HTTP+SSE at /sse", "websocket": "WebSocket at /ws"}
 class _Choices(msgspec.Struct, frozen=True):
     """What the user chose, beside the target."""
 
-    store: str
+    store: str | None
     key_file: Path | None
     fallback: Literal["result", "wait", "off"]
     name: str | None
@@ -85,7 +84,7 @@ def serve(
     target: Target,
     host: Annotated[str, typer.Option(help="The address to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The TCP port; 0 for a free one.", min=0, max=65535)] = 8000,
-    store: StoreUrl = "memory",
+    store: StoreUrl = None,
     key_file: KeyFile = None,
     fallback: Fallback = "result",
     resume: Resume = "hold",
@@ -107,6 +106,7 @@ def serve(
     name: Name = None,
     shutdown_seconds: ShutdownSeconds = 10.0,
     health: Annotated[bool, typer.Option(help="Whether /healthz and /readyz are served.")] = True,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Serve /metrics for Prometheus, to everybody.")] = False,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -119,6 +119,7 @@ def serve(
             "allowed_origins": tuple(allow_origin or ()),
             "shutdown_seconds": shutdown_seconds,
             "health": health,
+            "metrics": metrics,
         }
         reached = _reached(header, protocol, shared, processes, concurrent)
         rules = WrapRules(resume=resume, repeatable=repeatable)
@@ -135,7 +136,7 @@ def serve(
 def stdio(
     ctx: typer.Context,
     target: Target,
-    store: StoreUrl = "memory",
+    store: StoreUrl = None,
     key_file: KeyFile = None,
     fallback: Fallback = "result",
     resume: Resume = "hold",
@@ -179,13 +180,14 @@ def _bridge(ctx: typer.Context, target: list[str], choices: _Choices) -> Bridge:
     found = load_target(target, is_command=ctx.meta[_DASHES])
     if isinstance(found, Bridge):
         return _as_it_is(ctx, found)
-    keys = choose_keys(choices.key_file, choices.store)
+    store = choices.store
+    keys = choose_keys(choices.key_file, f"sqlite:///{default_file()}" if store is None else store)
     if keys is None:
         _err.print(RANDOM_KEY)
     return Bridge.wrap(
         found,
         name=choices.name,
-        store=choices.store,
+        store=default_store(target, is_command=ctx.meta[_DASHES]) if store is None else store,
         keys=keys,
         server=choices.server,
         rules=choices.rules,

@@ -40,7 +40,6 @@ from bridge.transports.exchange import (
     Exchange,
     Receive,
     Send,
-    SessionExchange,
     event,
     refuse,
     send_empty,
@@ -49,7 +48,9 @@ from bridge.transports.exchange import (
 )
 from bridge.transports.gate import Accepts, Headers, Refusal, accepts, read_body
 from bridge.transports.parts import Parts
+from bridge.transports.session_exchange import SessionExchange
 from bridge.transports.streams import SessionStream
+from bridge.transports.taking_over import TakingOver
 
 __all__ = ["HttpTransport"]
 
@@ -72,6 +73,10 @@ class HttpTransport:
         self._batches = Batches(parts.legacy, parts.sessions, parts.node.cut_off)
         self._sessions = parts.sessions
         self._publisher = parts.publisher
+        self._ownership = parts.ownership
+        self._taking_over = TakingOver(
+            parts.node, parts.sessions, parts.ownership, parts.legacy, parts.options.grace_seconds
+        )
         self._options = parts.options
         self._admission = Admission(parts.options)
 
@@ -86,7 +91,7 @@ class HttpTransport:
             if method == "POST":
                 await self._post(scope, headers, principal, receive, send)
             elif method in ("GET", "DELETE") and not _says_modern(headers):
-                await self._get_or_delete(method, headers, principal, receive, send)
+                await self._get_or_delete(scope, headers, principal, receive, send)
             else:
                 await refuse(send, _METHODS)
         except StoreError as error:
@@ -188,7 +193,8 @@ class HttpTransport:
             takes,
             session=session,
             sessions=self._sessions,
-            identity=request.id,
+            ownership=self._ownership,
+            request=request,
             grace_seconds=self._options.grace_seconds,
         )
         session.running[request.id] = exchange
@@ -246,20 +252,28 @@ class HttpTransport:
         return await reply.delivered()
 
     async def _get_or_delete(
-        self, method: str, headers: Headers, principal: Principal, receive: Receive, send: Send
+        self, scope: Any, headers: Headers, principal: Principal, receive: Receive, send: Send
     ) -> None:
         if _SESSION not in headers:
             return await refuse(send, _METHODS)
         session = await self._session(headers, principal, msgspec.UNSET)
         if isinstance(session, Rejected):
             return await _reject(send, session, 404 if session.code == SESSION_NOT_FOUND else 400)
-        if method == "DELETE":
+        if scope["method"] == "DELETE":
             await self._sessions.end(session)
             return await send_empty(send, 204)
         if not accepts(headers.get(b"accept")).events:
             return await refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
         last = headers.get(b"last-event-id")
-        stream = SessionStream(session, self._sessions, receive, send, self._publisher, self._node.closing)
+        stream = SessionStream(
+            session,
+            self._sessions,
+            receive,
+            send,
+            self._publisher,
+            self._node.closing,
+            lambda name: self._taking_over.watch(session, name, scope),
+        )
         return await stream.serve(None if last is None else last.decode("latin-1"))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import anyio
 
+from bridge.calls import Keeper
 from bridge.eras.shutting_down import cut_off
 from bridge.errors import StoreError
 from bridge.node import Node
@@ -34,6 +35,7 @@ class ConnectionExchange:
     on_gone: Callable[[], None] | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
     on_closing: Callable[[], None] | None = None
+    keeper: Keeper | None = None
 
     def __init__(self, say: Say, scope: anyio.CancelScope, http: Mapping[str, Any] | None = None) -> None:
         self._say = say

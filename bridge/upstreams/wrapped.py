@@ -141,6 +141,11 @@ class Wrapped:
         return {"logging": {}, **known}
 
     @property
+    def held(self) -> int:
+        """How many calls are suspended in this process."""
+        return 0 if self._facts is None else len(self._holds)
+
+    @property
     def said(self) -> Said | None:
         """See `Upstream`."""
         return None if self._facts is None else Said(info=self._facts.info, instructions=self._facts.instructions)
@@ -270,7 +275,7 @@ class Wrapped:
     def _begin(self, call: Call) -> Live | Direct:
         request = call.request
         params, connect = {**_params(request), **answers(call.journal)}, partial(self._links.get, call.caller)
-        if not self._server.asks_midway:
+        if not self._server.asks_midway(request.method, request.target):
             return Direct(call, self._server.name, connect, params, self._rules.call_seconds)
         rules = self._rules.tools.get(request.target)
         resume = rules.resume if rules is not None and rules.resume is not None else self._rules.resume

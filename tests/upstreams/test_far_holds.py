@@ -1,55 +1,22 @@
 """A call of a wrapped server that is suspended in one node and answered at another: it goes on where it is."""
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from typing import Any
 
-import anyio
 import pytest
 
-from bridge import Bridge, PushLimits
-from bridge.application import Application
+from bridge import PushLimits
 from bridge.stores import Store
 from bridge.testing import accept, connect
-from tests.behaviours.test_streams import post_call, respond, text
+from tests.behaviours.fleet import Fleet
+from tests.behaviours.test_streams import last_id, post_call, respond, resume, text
 from tests.upstreams.plain import Plain
-from tests.wiretap import Tap, tap_asgi
 
 behaviour = pytest.mark.behaviour
 shared = pytest.mark.parametrize("store", ["sqlite", "redis"], indirect=True)
 
 CLOSE = {"name": "close", "arguments": {"what": "T-1"}}
 FORMS = {"elicitation": {"form": {}}}
-
-
-class Fleet:
-    """Nodes that share a store."""
-
-    def __init__(self, tap: Tap, stack: AsyncExitStack) -> None:
-        self._tap = tap
-        self._stack = stack
-
-    async def node(self, bridge: Bridge) -> tuple[Application, Any]:
-        """One more node: the app, and the same app behind the wire tap."""
-        app = bridge.asgi()
-        await self._stack.enter_async_context(app.lifespan())
-        return app, tap_asgi(app, self._tap)
-
-
-@pytest.fixture
-async def fleet(tap: Tap, closing: AsyncExitStack) -> AsyncIterator[Fleet]:
-    async with AsyncExitStack() as stack:
-        yield Fleet(tap, stack)
-
-
-async def silence(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a node renew its lease no more, as if its process were gone."""
-
-    async def renew() -> None:
-        pass
-
-    monkeypatch.setattr(app.node, "_renew", renew)
 
 
 def retry(call: Any, first: Any, **answers: Any) -> Any:
@@ -156,7 +123,7 @@ async def test_a_node_that_is_lost_is_noticed_and_its_call_is_not_run_again(
     (lost, here), (_, there) = await fleet.node(bridge), await fleet.node(bridge)
     async with connect(here) as mcp, connect(there) as other:
         first = await mcp.request("tools/call", CLOSE)
-        await silence(lost, monkeypatch)
+        fleet.silence(lost)
         begun = time.monotonic()
         monkeypatch.setattr(lost.upstream._attending, "_go_on", ignore)  # type: ignore[attr-defined]
         last = await other.request("tools/call", retry(CLOSE, first, a=accept({"confirm": True})))
@@ -173,10 +140,9 @@ async def test_a_tool_that_only_reads_runs_again_where_the_node_is_lost_that_hel
 ) -> None:
     bridge = plain.bridge(store=store)
     gone = bridge.asgi()
-    async with gone.lifespan():
-        async with connect(gone) as mcp:
-            greet: Any = {"name": "greet", "arguments": {}}
-            name = await mcp.request("tools/call", greet)
+    async with gone.lifespan(), connect(gone) as mcp:
+        greet: Any = {"name": "greet", "arguments": {}}
+        name = await mcp.request("tools/call", greet)
     begun = time.monotonic()
     async with connect((await fleet.node(bridge))[1]) as other:
         sure = await other.request("tools/call", retry(greet, name, a=accept({"name": "Ada"})))
@@ -202,7 +168,7 @@ async def test_where_the_node_is_lost_that_drives_a_call_its_server_is_told(
         await respond(mcp, question["id"], accept({"name": "Ada"}))
         call = await post_call(other, "greet")
         assert (await call.next())["params"]["message"] == "Are you sure, Ada?"
-        await silence(lost, monkeypatch)
+        fleet.silence(lost)
         await plain.wrote("cancelled")
 
 
@@ -240,3 +206,22 @@ async def test_a_call_that_nobody_answers_in_time_is_cancelled_where_it_is_whoev
 
 async def ignore(order: object) -> None:
     """Do nothing, as a process that is gone does."""
+
+
+@behaviour("UPS-11", "LEG-7")
+@shared
+async def test_a_client_that_comes_back_for_a_call_that_a_lost_node_held_learns_so(
+    plain: Plain, fleet: Fleet, store: Store
+) -> None:
+    bridge = plain.bridge(store=store)
+    (lost, here), (_, there) = await fleet.node(bridge), await fleet.node(bridge)
+    async with connect(here, revision="2025-06-18") as mcp, connect(there, revision="2025-06-18") as other:
+        other.session_id = mcp.session_id
+        cut = await post_call(mcp, "close", {"what": "T-1"})
+        assert (await cut.next())["method"] == "elicitation/create"
+        fleet.silence(lost)
+        cut.reply.disconnect()
+        [last] = await (await resume(other, last_id(cut))).rest()
+        assert "INTERRUPTED" in text(last)
+        assert "was not run again" in text(last)
+    assert plain.effects == ["began T-1"]
