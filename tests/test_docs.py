@@ -1,5 +1,6 @@
 """Every code block of the README and of docs/ is true: Python runs, commands are parsed, JSON is JSON."""
 
+import configparser
 import json
 import re
 import shlex
@@ -19,7 +20,7 @@ pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-KNOWN = {"python", "sh", "json", "text"}
+KNOWN = {"python", "sh", "json", "text", "ini", "nginx"}
 
 
 def blocks(language: str) -> list[Any]:
@@ -45,6 +46,10 @@ def test_every_block_says_what_it_is(page: Path) -> None:
 @pytest.mark.parametrize("code", [block for block in blocks("python") if not is_project(block.values[0])])
 def test_python_runs(code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    # Paths of a server that was set up, as the page on deploying names them.
+    (tmp_path / "keys").write_text("a1" * 32 + "\n")
+    (tmp_path / "keys").chmod(0o600)
+    code = code.replace("/etc/mcp/", f"{tmp_path}/").replace("/var/lib/mcp/", f"{tmp_path}/")
     scope: dict[str, Any] = {"__name__": "docs"}
     exec(compile(code, "docs", "exec"), scope)
     for name, test in list(scope.items()):
@@ -68,7 +73,7 @@ def test_the_tests_of_the_testing_page_pass(pytester: pytest.Pytester, monkeypat
 
 @pytest.mark.parametrize("code", blocks("sh"))
 def test_commands_are_real(code: str) -> None:
-    for line in code.splitlines():
+    for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:3] == ["python", "-m", "bridge"]:
             parse(words[3:])
@@ -93,6 +98,20 @@ def parse(words: list[str]) -> None:
 @pytest.mark.parametrize("code", blocks("json"))
 def test_json_is_json(code: str) -> None:
     json.loads(code)
+
+
+@pytest.mark.parametrize("code", blocks("ini"))
+def test_units_are_read_as_units(code: str) -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.read_string(code)
+    assert unit.sections()
+
+
+@pytest.mark.parametrize("code", blocks("nginx"))
+def test_nginx_blocks_are_closed(code: str) -> None:
+    lines = [line.partition("#")[0].strip() for line in code.splitlines()]
+    assert all(line[-1] in ";{}" for line in lines if line)
+    assert code.count("{") == code.count("}")
 
 
 class Loads(HTMLParser):
