@@ -27,7 +27,7 @@ from bridge.routes.chat import Chat, ChatRules, NoChat
 from bridge.routes.push import Push
 from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Options, ServerInfo
-from bridge.sessions import Session, Sessions, complete_page
+from bridge.sessions import Sessions, complete_page
 from bridge.stores import SealedStore, Store
 from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_store_away
@@ -177,9 +177,9 @@ class Application:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _session_ended(self, session: Session) -> None:
+    def _session_ended(self, session_id: str) -> None:
         if self.node.running:
-            self.node.spawn(self.upstream.end_session, session.id)
+            self.node.spawn(self.upstream.end_session, session_id)
 
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""

@@ -18,6 +18,7 @@ LAYERS = (
     "sessions",
     "upstreams",
     "content",
+    "wanted",
     "claims",
     "calls",
     "ownership",
