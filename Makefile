@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check pages pictures peers matrix conformance clean
+.PHONY: demo test check docs docs-serve pages pictures peers matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
@@ -26,6 +26,12 @@ pages: $(VENV)/.dev
 
 pictures: $(VENV)/.dev
 	$(BIN)/python -m tests.pages.pictures
+
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 peers: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install

@@ -227,6 +227,10 @@ class Sessions:
     async def open(self, params: Json, principal: Principal) -> Session:
         """Open a session for an `initialize`.
 
+        Args:
+            params: the params of the request: `protocolVersion`, `capabilities`, `clientInfo`.
+            principal: who is behind it; nobody else finds the session.
+
         Raises:
             TooManySessions: a limit is reached.
         """

@@ -28,7 +28,11 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def accept(content: Mapping[str, Any] | None = None) -> Json:
-    """The answer of a user who filled the form in."""
+    """The answer of a user who filled the form in, or agreed to open a page.
+
+    Args:
+        content: the form's fields; None for a page.
+    """
     return {"action": "accept"} if content is None else {"action": "accept", "content": dict(content)}
 
 

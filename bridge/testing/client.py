@@ -139,7 +139,11 @@ class Client:
         self._next_id = 0
 
     def on_elicitation(self, handler: Handler) -> None:
-        """Set who answers questions; without a handler every question is declined."""
+        """Set who answers questions; without a handler every question is declined.
+
+        Args:
+            handler: sync or async, from what is asked to what `accept`, `decline` or `cancel` returns.
+        """
         self._handler = handler
 
     def on_request(self, method: str, handler: Callable[[Json], Json | Awaitable[Json]]) -> None:
@@ -154,6 +158,10 @@ class Client:
     async def request(self, method: str, params: Json) -> Json:
         """Send a request and return its result.
 
+        Args:
+            method: the request's method.
+            params: its params, without the `_meta` of a modern request, which is filled in.
+
         Raises:
             RpcError: it ended with a JSON-RPC error.
         """
@@ -164,12 +172,28 @@ class Client:
         return result
 
     async def notify(self, method: str, params: Json | None = None) -> None:
-        """Send a notification."""
+        """Send a notification.
+
+        Args:
+            method: its method.
+            params: its params; by default empty.
+        """
         message: Json = {"jsonrpc": "2.0", "method": method, "params": params or {}}
         await (await self._post(message, None)).closed()
 
     async def call(self, method: str, params: Json) -> Json:
-        """Send a call, and answer what it asks, until its result is final."""
+        """Send a call, and answer what it asks, until its result is final.
+
+        Args:
+            method: `tools/call`, `prompts/get` or `resources/read`.
+            params: its params.
+
+        Returns:
+            The result.
+
+        Raises:
+            RpcError: it ended with a JSON-RPC error.
+        """
         result = await self.request(method, params)
         for _ in range(_MAX_QUESTIONS):
             if result.get("resultType") == "input_required":
