@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 import typer
@@ -17,6 +17,9 @@ from bridge.errors import BridgeError, ConfigurationError
 from bridge.keys import load_keys
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
+
+if TYPE_CHECKING:
+    from bridge.pages import Playground
 
 __all__ = ["AfterDashes", "serve", "stdio"]
 

@@ -1,9 +1,9 @@
 """The playground: a page on which a person plays every kind of client. It wraps the app that serves MCP.
 
-The page is an MCP client like any other, and calls the same endpoint. What only the server can tell it, it asks for with
-requests of its own (`/playground/…`), which are answered to this very page alone: the same checks of `Host`, `Origin`
-and authentication as for MCP, an `Origin` that is this host, and a token that only who could read the page has. What it
-is told of a `requestState` is what the same principal's client was sent, so nobody sees what is somebody else's.
+The page is an MCP client like any other, and calls the same endpoint. What only the server can tell it, it asks for
+with requests of its own (`/playground/…`), which are answered to this very page alone: the same checks of `Host`,
+`Origin` and authentication as for MCP, an `Origin` that is this host, and a token that only who could read the page
+has. It is told of a `requestState` only what was sealed for the same principal: nobody sees what is somebody else's.
 """
 
 import hashlib
