@@ -5,7 +5,7 @@ from bridge.asking.question import Answer
 from bridge.asking.routes import ClientRule, RouteName
 from bridge.asking.seal import KeyRing
 from bridge.errors import BridgeError, ConfigurationError, ToolError
-from bridge.keys import load_keys, random_keys
+from bridge.keys import keys_from_environment, load_keys, random_keys
 from bridge.protocol.clients import ClientProfile, Principal
 from bridge.routes.push import PushLimits
 from bridge.server import Denied, Options
@@ -42,6 +42,7 @@ __all__ = [
     "ToolRules",
     "WrapRules",
     "__version__",
+    "keys_from_environment",
     "load_keys",
     "random_keys",
 ]

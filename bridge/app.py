@@ -23,12 +23,13 @@ from bridge.application import Application, Serves
 from bridge.asking.routes import ClientRule
 from bridge.asking.seal import KeyRing
 from bridge.errors import ConfigurationError, MissingExtraError
-from bridge.keys import random_keys
+from bridge.keys import keys_beside, random_keys
 from bridge.publishing import Change
 from bridge.routes.push import PushLimits
 from bridge.server import Authenticate, Options, ServerInfo, Transport
 from bridge.sessions import SessionLimits, complete_page
-from bridge.stores import MemoryStore, Store, open_store
+from bridge.stores import MemoryStore, SealedStore, Store, open_store
+from bridge.stores.sqlite import SqliteStore
 from bridge.transports.pipes import take_streams
 from bridge.transports.stdio import StdioTransport
 from bridge.transports.websocket_server import WebSocketServer
@@ -59,6 +60,7 @@ class _OptionFields(TypedDict, total=False):
     round_seconds: NonNegativeFloat
     pending_seconds: NonNegativeFloat | None
     grace_seconds: NonNegativeFloat
+    shutdown_seconds: NonNegativeFloat
     allowed_hosts: tuple[str, ...]
     allowed_origins: tuple[str, ...]
     list_ttl_seconds: NonNegativeFloat
@@ -66,6 +68,7 @@ class _OptionFields(TypedDict, total=False):
     authenticate: Authenticate | None
     threads: PositiveInt
     transports: tuple[Transport, ...]
+    health: bool
 
 
 _option_checker: TypeAdapter[Any] = TypeAdapter(
@@ -113,14 +116,15 @@ class Bridge:
         title: a name for people.
         instructions: how to use the server, for models.
         store: where sessions and open questions live: a `Store`, or its URL (`memory`, `sqlite:///state.db`,
-            `redis://host`). Memory by default.
-        keys: the secrets that seal `requestState`. Nodes of one fleet share them. By default a random one.
+            `redis://host`). Memory by default. What is stored beyond this process is encrypted.
+        keys: the secrets that seal `requestState` and what is stored. Nodes of one fleet share them. By default a
+            random one in memory, and with SQLite one that is kept beside the file.
         upstream: makes what each app serves in place of decorated functions; see `bridge.upstreams.base.Upstream`, and
             `wrap` for servers that exist.
         options: see `Options`.
 
     Raises:
-        ConfigurationError: a store or option that cannot work.
+        ConfigurationError: a store or option that cannot work, or no keys for a store that nodes share.
     """
 
     def __init__(
@@ -145,15 +149,7 @@ class Bridge:
             info["title"] = title
         self.server = ServerInfo(info=info, instructions=instructions)
         self.options = Options(**options)
-        if isinstance(store, str):
-            store = open_store(store)
-        self.store: Store = MemoryStore() if store is None else store
-        if keys is None and (self.store.shared or self.store.durable):
-            _log.warning(
-                "no key ring: a random key seals requestState, so that other processes, and this one after a restart, "
-                "cannot open it; pass keys=load_keys(path)"
-            )
-        self.keys = random_keys() if keys is None else keys
+        self.store, self.keys = _at_rest(store, keys)
         self.functions = Functions(self.options.threads)
         self._make_upstream = upstream
         self._apps: WeakSet[Application] = WeakSet()
@@ -423,6 +419,23 @@ class Bridge:
         app = self.asgi()
         async with app.lifespan():
             await StdioTransport(app.parts, incoming, outgoing).serve(until_signal=True)
+
+
+def _at_rest(given: Store | str | None, keys: KeyRing | None) -> tuple[Store, KeyRing]:
+    """The store that is used, encrypted where others than this process could read it, and the ring that seals."""
+    store: Store = open_store(given) if isinstance(given, str) else MemoryStore() if given is None else given
+    if not (store.shared or store.durable):
+        return store, keys or random_keys()
+    if isinstance(store, SealedStore):
+        return store, keys or store.ring
+    if keys is None and isinstance(store, SqliteStore):
+        keys = keys_beside(store.path)
+    if keys is None:
+        raise ConfigurationError(
+            f"what is stored in {type(store).__name__} is encrypted, with keys that its nodes share: pass "
+            "keys=load_keys(path); 'python -m bridge keys new FILE' makes one"
+        )
+    return SealedStore(store, keys), keys
 
 
 def check_exposure(host: str, options: Options, *, no_auth: bool) -> None:

@@ -16,8 +16,9 @@ from bridge.claims import Claims
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
-from bridge.errors import StoreError
+from bridge.errors import ConfigurationError, StoreError
 from bridge.node import Node
+from bridge.ownership import Ownership
 from bridge.pending import SealedPending, SessionPending
 from bridge.publishing import Change, Publisher
 from bridge.routes.chat import Chat, ChatRules, NoChat
@@ -25,12 +26,13 @@ from bridge.routes.push import Push
 from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Options, ServerInfo
 from bridge.sessions import Session, Sessions, complete_page
-from bridge.stores import Store
+from bridge.stores import SealedStore, Store
 from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_store_away
 from bridge.transports.gate import Refusal
 from bridge.transports.parts import Parts
 from bridge.transports.running import STORE_AWAY
+from bridge.transports.signals import EndSignals
 from bridge.transports.websocket import refuse_handshake
 from bridge.upstreams.base import AskingRules, Said, Surroundings, Upstream
 
@@ -71,7 +73,8 @@ class Application:
         self._parts: Parts | None = None
         self._endpoints: Endpoints | None = None
         self._starting = anyio.Lock()
-        self.node = Node(serves.store)
+        self.node = Node(serves.store, serves.options.shutdown_seconds)
+        self._signals = EndSignals(self.node.close)
         self.sessions = Sessions(self.node, serves.options.sessions)
         self.publisher = Publisher(self.node)
         self.upstream = serves.make_upstream()
@@ -86,10 +89,14 @@ class Application:
         """Begin to serve.
 
         Raises:
+            ConfigurationError: the keys do not open what is stored.
+            StoreError: the store cannot be reached, or failed.
             UpstreamUnreachable: the server that is wrapped cannot be reached.
         """
         async with self._starting:
             if self._endpoints is None:
+                if isinstance(self._serves.store, SealedStore):
+                    await self._serves.store.check_ring()
                 await self.node.start()
                 try:
                     await self.sessions.start()
@@ -102,10 +109,12 @@ class Application:
                         await self.node.stop()
                     raise
                 self._endpoints = Endpoints(self._parts, self._path)
+                self._signals.listen()
 
     async def stop(self) -> None:
         """End every stream and task. What is stored stays."""
         await self.drain()
+        self._signals.stop()
         if self._parts is not None:
             await self.upstream.aclose()
         self._endpoints = self._parts = None
@@ -113,9 +122,14 @@ class Application:
 
     async def drain(self) -> None:
         """End streams, so that their clients go elsewhere, and connections, once what runs on them has ended."""
-        self.node.closing.set()
+        self.node.close()
         if self._endpoints is not None:
             await self._endpoints.drain()
+
+    @property
+    def shutdown_seconds(self) -> float:
+        """How long what runs may go on once the process is told to end."""
+        return self._serves.options.shutdown_seconds
 
     @property
     def parts(self) -> Parts:
@@ -141,7 +155,7 @@ class Application:
             if self._endpoints is None:
                 try:
                     await self.start()
-                except StoreError as error:
+                except (ConfigurationError, StoreError) as error:
                     _log.error("the bridge cannot start: %s", error)
                     await _unavailable(scope, receive, send)
                     return
@@ -166,17 +180,20 @@ class Application:
 
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""
-        sessions, publisher, store = self.sessions, self.publisher, self._serves.store
+        node, sessions, publisher, store = self.node, self.sessions, self.publisher, self._serves.store
 
         async def changed(kind: Any, uri: str | None) -> None:
             await publisher.publish(Change(kind, uri))
 
         return Surroundings(
-            node_id=self.node.id,
-            spawn=self.node.spawn,
+            node_id=node.id,
+            store=store,
+            is_alive=node.is_alive,
+            spawn=node.spawn,
             changed=changed,
             tell=sessions.tell_session,
             completed=lambda elicitation_id: complete_page(store, elicitation_id),
+            closing=lambda: node.closing.wait(),
         )
 
     async def _build(self) -> Parts:
@@ -222,7 +239,13 @@ class Application:
         modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
         legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
         return Parts(
-            node=node, modern=modern, legacy=legacy, sessions=sessions, publisher=self.publisher, options=options
+            node=node,
+            modern=modern,
+            legacy=legacy,
+            sessions=sessions,
+            ownership=Ownership(node),
+            publisher=self.publisher,
+            options=options,
         )
 
 

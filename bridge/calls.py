@@ -30,13 +30,54 @@ from bridge.upstreams.base import (
 )
 from bridge.upstreams.endings import failed
 
-__all__ = ["MAX_ROUNDS", "Calls", "Client", "Exchange", "Round", "Route", "Stored"]
+__all__ = ["MAX_ROUNDS", "Calls", "Client", "Exchange", "Keeper", "Round", "Route", "Stored", "Waiting", "interrupted"]
 
 MAX_ROUNDS: Final = 10
 """How often a call may be run again with new answers."""
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _log = logging.getLogger("bridge.calls")
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What is known of a call that goes on: its id, how often it was answered, and its journal."""
+
+    call_id: str
+    number: int
+    journal: Journal
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A question that was pushed, with what is needed to go on with its call once it is answered.
+
+    Args:
+        stored: what is known of the call.
+        question: what was asked.
+        question_id: the id of its request.
+        position: where in the session's log its answer can be, at the earliest.
+    """
+
+    stored: Stored
+    question: Question
+    question_id: str
+    position: int
+
+
+class Keeper(Protocol):
+    """Keeps what is known of a call, so that another node can go on with it for a client that comes back there."""
+
+    @property
+    def is_giving_up(self) -> bool:
+        """Whether the node shuts down and leaves the call, which waits for an answer, to another."""
+        ...
+
+    async def waits(self, waiting: Waiting) -> None:
+        """The call waits for an answer from now on."""
+        ...
+
+    async def goes_on(self, stored: Stored) -> None:
+        """The call runs again with new answers; it is cancelled here where another node has it by now."""
+        ...
 
 
 class Exchange(Protocol):
@@ -50,6 +91,11 @@ class Exchange(Protocol):
 
     on_delivered: Any
     """What to do once the client has the reply: an async function, or None."""
+
+    @property
+    def keeper(self) -> Keeper | None:
+        """Keeps what is known of the call; None where nobody else could go on with it."""
+        ...
 
     @property
     def http(self) -> Mapping[str, Any] | None:
@@ -102,14 +148,6 @@ class Round(msgspec.Struct):
     number: int = 0
     hold: Hold | None = None
     waits_until: float = 0.0
-
-
-class Stored(msgspec.Struct, frozen=True):
-    """What is known of a call that goes on: its id, how often it was answered, and its journal."""
-
-    call_id: str
-    number: int
-    journal: Journal
 
 
 class Route(Protocol):
@@ -273,15 +311,14 @@ class Calls:
             answers,
             run,
             ttl_seconds=ttl_seconds,
-            repeatable=await self._is_repeatable(current.call.request),
+            repeatable=await self.is_repeatable(current.call.request),
             cancel=exchange.cancel,
             joined=joined,
         )
         if isinstance(ending, AlreadyAnswered):
             return unknown
         if isinstance(ending, Interrupted):
-            text = f"The call of {current.call.request.target} was interrupted. It may have partly run, "
-            return failed(current.call.request, text + "and it was not run again.", "INTERRUPTED")
+            return interrupted(current.call.request)
         return ending
 
     def _next(self, client: Client, questions: list[Question]) -> tuple[RouteName, list[Question]]:
@@ -291,13 +328,19 @@ class Calls:
         name = RouteName.REFUSE if RouteName.REFUSE in routes else routes[0]
         return name, [question for question, route in zip(questions, routes, strict=True) if route is name]
 
-    async def _is_repeatable(self, request: CallRequest) -> bool:
+    async def is_repeatable(self, request: CallRequest) -> bool:
         """Whether the tool says that running it twice does no harm."""
         if self._upstream.policy(request.target).repeatable:
             return True
         definition = await self._upstream.tool(request.target) if request.method == "tools/call" else None
         annotations = {} if definition is None else definition.get("annotations", {})
         return annotations.get("readOnlyHint") is True or annotations.get("idempotentHint") is True
+
+
+def interrupted(request: CallRequest) -> Finished | Failed:
+    """How a call ends that was cut off."""
+    text = f"The call of {request.target} was interrupted. It may have partly run, and it was not run again."
+    return failed(request, text, "INTERRUPTED")
 
 
 def _out_of_bounds(current: Round) -> Ending | None:

@@ -13,7 +13,7 @@ import anyio
 import msgspec
 
 from bridge.errors import StoreError
-from bridge.node import LEASE_SECONDS, Node
+from bridge.node import LOOK_SECONDS, Node
 from bridge.protocol.messages import INTERNAL_ERROR, encode
 from bridge.stores.reader import LogReader
 from bridge.upstreams.base import Failed, Finished
@@ -34,6 +34,7 @@ RESULT_SECONDS: Final = 600.0
 
 _MAX_RESULT_BYTES: Final = 1024 * 1024
 _SHORT_BYTES: Final = 2048
+_SETTLE_SECONDS: Final = 5.0
 _log = logging.getLogger("bridge.claims")
 
 
@@ -182,7 +183,7 @@ class Claims:
             if claim.state == "done":
                 return claim.ending or await self._long_ending(round_id) or AlreadyAnswered()
             if claim.state == "running" and claim.node != self._node.id and await self._node.is_alive(claim.node):
-                await over.next(LEASE_SECONDS)
+                await over.next(LOOK_SECONDS)
                 continue
             # Cut off: its node is lost, or it was cancelled there.
             if not repeatable:
@@ -235,7 +236,7 @@ class Claims:
         if not self._store.shared:
             await self._write(round_id, claim, ending, ttl_seconds)
             return
-        with anyio.move_on_after(LEASE_SECONDS, shield=True):
+        with anyio.move_on_after(_SETTLE_SECONDS, shield=True):
             try:
                 await self._write(round_id, claim, ending, ttl_seconds)
                 return
@@ -251,7 +252,7 @@ class Claims:
                 await self._write(round_id, claim, ending, ttl_seconds)
                 return
             except StoreError:
-                await anyio.sleep(LEASE_SECONDS)
+                await anyio.sleep(_SETTLE_SECONDS)
 
     async def _write(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
         if ending is not None and len(ending) <= _MAX_RESULT_BYTES:

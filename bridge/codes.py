@@ -192,7 +192,7 @@ HTTP_STATUSES: Final[Mapping[int, Code]] = MappingProxyType(
         ),
         503: Code(
             "Service Unavailable",
-            "The store is away, or there are too many sessions.",
+            "The store is away, the process is shutting down, or there are too many sessions.",
             "Try again after `Retry-After`. For sessions: see `SessionLimits`.",
         ),
     }

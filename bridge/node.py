@@ -15,12 +15,18 @@ from anyio.abc import TaskGroup
 from bridge.errors import StoreError
 from bridge.stores.base import Store
 
-__all__ = ["LEASE_SECONDS", "Node", "Watched"]
+__all__ = ["LOOK_SECONDS", "Node", "Watched"]
 
-LEASE_SECONDS: Final = 5.0
-"""A node whose lease is older than this is lost."""
+LOOK_SECONDS: Final = 0.75
+"""How often who waits for another node looks whether that still lives: a lost one is noticed within 5 s."""
 
-_HEARTBEAT_SECONDS: Final = 1.5
+_LEASE_SECONDS: Final = 2.75
+_HEARTBEAT_SECONDS: Final = 0.9
+_DOUBT_SECONDS: Final = 1.5
+"""How long after its lease was missed a node may still renew it: after a pause of the store all leases are over."""
+
+_GONE: Final = b"gone"
+_GONE_SECONDS: Final = 600.0
 _PULSE_SECONDS: Final = 0.1
 _log = logging.getLogger("bridge.node")
 
@@ -38,12 +44,15 @@ class Node:
 
     Args:
         store: where its lease stands, for others to see that it lives.
+        shutdown_seconds: how long what runs may go on once the node shuts down.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, shutdown_seconds: float = 10.0) -> None:
         self.id = ""
         """Made when the node starts, so that forked processes are different nodes."""
         self.store = store
+        self._shutdown_seconds = shutdown_seconds
+        self._closed_at = 0.0
         self._host: asyncio.Task[None] | None = None
         self._ready: asyncio.Event | None = None
         self._tasks: TaskGroup | None = None
@@ -52,7 +61,7 @@ class Node:
         self.new_scope: Callable[[], anyio.CancelScope] = anyio.CancelScope
         """Makes a cancel scope; once the node runs, without looking up each time which event loop there is."""
         self.closing = anyio.Event()
-        """Set when the node begins to shut down: streams end, so that their clients go elsewhere."""
+        """Set when the node begins to shut down: nothing new runs, and streams end, so that clients go elsewhere."""
 
     @property
     def running(self) -> bool:
@@ -74,19 +83,30 @@ class Node:
             self._ready = self._host = None
             await host
 
+    def close(self) -> None:
+        """Begin to shut down."""
+        if not self.closing.is_set():
+            self._closed_at = anyio.current_time()
+            self.closing.set()
+
+    async def cut_off(self) -> None:
+        """Wait until the node shuts down and the time is over that what runs then has."""
+        await self.closing.wait()
+        await anyio.sleep_until(self._closed_at + self._shutdown_seconds)
+
     async def stop(self) -> None:
-        """End every task of the node and give up its lease."""
+        """End every task of the node and say that it is gone."""
         host, self._host = self._host, None
         if host is None:
             return
-        self.closing.set()
+        self.close()
         if self._tasks is not None:
             self._tasks.cancel_scope.cancel()
         await host
         self._ready = None
         if self.store.shared:
             try:
-                await self.store.take(f"node/{self.id}")
+                await self.store.put(f"node/{self.id}", _GONE, ttl_seconds=_GONE_SECONDS)
             except StoreError:
                 _log.warning("the store is away; the lease of node %s runs out by itself", self.id)
 
@@ -108,8 +128,14 @@ class Node:
         self._young.pop(request, None)
 
     async def is_alive(self, node: str) -> bool:
-        """Whether a node still holds its lease."""
-        return node == self.id or await self.store.get(f"node/{node}") is not None
+        """Whether a node still holds its lease, or takes it up again within a moment."""
+        if node == self.id:
+            return True
+        lease = await self.store.get(f"node/{node}") if self.store.shared else None
+        if lease is None and self.store.shared:
+            await anyio.sleep(_DOUBT_SECONDS)
+            lease = await self.store.get(f"node/{node}")
+        return lease is not None and lease.value != _GONE
 
     async def _serve(self, ready: asyncio.Event) -> None:
         try:
@@ -146,7 +172,7 @@ class Node:
                 _log.warning("node %s could not renew its lease: %s", self.id, error)
 
     async def _renew(self) -> None:
-        await self.store.put(f"node/{self.id}", b"", ttl_seconds=LEASE_SECONDS)
+        await self.store.put(f"node/{self.id}", b"", ttl_seconds=_LEASE_SECONDS)
 
 
 async def _guarded(run: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:

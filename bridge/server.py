@@ -63,6 +63,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         round_seconds: how long a modern round can be answered.
         pending_seconds: how long a call waits for a chat answer; None: 1 h in memory, else 24 h.
         grace_seconds: how long a legacy call goes on whose client has gone.
+        shutdown_seconds: how long what runs may go on once the process is told to end.
         allowed_hosts: values of `Host` that are served, besides loopback names; `*` for any.
         allowed_origins: values of `Origin` that are served, besides loopback ones; `*` for any.
         list_ttl_seconds: how long modern clients may keep a list.
@@ -71,6 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         threads: how many synchronous tools may run at once.
         transports: what the ASGI app serves: `http` at its own path, `sse` (`/sse` and `/messages`) and `websocket`
             (`/ws`) beside it.
+        health: whether it serves `/healthz` (the process is alive) and `/readyz` (its store answers) beside it.
     """
 
     elicitation: bool = False
@@ -86,6 +88,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     round_seconds: float = 3600.0
     pending_seconds: float | None = None
     grace_seconds: float = 60.0
+    shutdown_seconds: float = 10.0
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     list_ttl_seconds: float = 60.0
@@ -93,3 +96,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     authenticate: Authenticate | None = None
     threads: int = 40
     transports: tuple[Transport, ...] = ("http", "sse", "websocket")
+    health: bool = True

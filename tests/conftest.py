@@ -9,12 +9,22 @@ from typing import Any, TypeAlias
 import pytest
 
 from bridge import Bridge
-from bridge.stores import MemoryStore, Store, open_store
+from bridge.asking.seal import KeyRing
+from bridge.stores import MemoryStore, SealedStore, Store, open_store
+from tests.behaviours.fleet import Fleet
 from tests.redis_server import redis_server
 from tests.wiretap import Tap, tap_asgi
 
 Serve: TypeAlias = Callable[[Bridge], Awaitable[Any]]
 """Serves a bridge, as one more node, behind the wire tap: from a bridge to an ASGI app for `connect`."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what commands store without being told where out of the user's own folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture
@@ -50,6 +60,17 @@ async def serve(tap: Tap, closing: AsyncExitStack) -> AsyncIterator[Serve]:
         yield start
 
 
+@pytest.fixture
+async def fleet(tap: Tap, closing: AsyncExitStack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
+    """Nodes until the test is over."""
+    async with AsyncExitStack() as stack:
+        yield Fleet(tap, stack, monkeypatch)
+
+
+FLEET_KEYS = KeyRing([bytes(range(32))])
+"""What the nodes of a test's fleet share."""
+
+
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """A real Redis server for the whole session."""
@@ -59,7 +80,7 @@ def redis_url() -> Iterator[str]:
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, closing: AsyncExitStack) -> Store:
-    """A store of each kind in turn, empty."""
+    """A store of each kind in turn, empty; encrypted as a bridge does it."""
     store = _open(request, tmp_path)
     closing.push_async_callback(store.aclose)
     return store
@@ -69,7 +90,8 @@ def _open(request: pytest.FixtureRequest, folder: Path) -> Store:
     if request.param == "memory":
         return MemoryStore()
     if request.param == "sqlite":
-        return open_store(f"sqlite:///{folder}/state.db")
+        return SealedStore(open_store(f"sqlite:///{folder}/state.db"), FLEET_KEYS)
     from bridge.stores.redis import RedisStore
 
-    return RedisStore(request.getfixturevalue("redis_url"), prefix=f"test-{secrets.token_hex(4)}")
+    redis = RedisStore(request.getfixturevalue("redis_url"), prefix=f"test-{secrets.token_hex(4)}")
+    return SealedStore(redis, FLEET_KEYS)

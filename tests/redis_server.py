@@ -5,9 +5,9 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
 
 import pytest
 
@@ -26,21 +26,40 @@ def redis_binary() -> str:
 
 
 class RedisServer:
-    """A server that can be killed and started again on the same port; it forgets everything then."""
+    """A server that can be killed and started again on the same port; it forgets everything then.
 
-    def __init__(self, binary: str | None = None) -> None:
+    Args:
+        binary: the program; by default the one that is found.
+        folder: where it keeps files that outlive it, such as what a Cluster's node knows of the others.
+        options: what it is given on its command line beside a port and an address; with a certificate, a second port
+            is for TLS.
+        words: what stands before them, such as a file of options.
+    """
+
+    def __init__(
+        self, binary: str | None = None, folder: Path | None = None, words: Sequence[str] = (), **options: object
+    ) -> None:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._binary = binary or redis_binary()
+        self._folder = folder
+        self._words = words
+        self._options = {name.replace("_", "-"): str(value) for name, value in options.items()}
+        self.tls_port = free_port() if "tls-cert-file" in self._options else 0
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        options = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no", "loglevel": "warning"}
-        command: list[Any] = [self._binary]
-        for name, value in options.items():
-            command += [f"--{name}", str(value)]
+        options = {"port": str(self.port), "bind": "127.0.0.1", "loglevel": "warning"}
+        if "--sentinel" not in self._words:
+            options |= {"save": "", "appendonly": "no"}
+        if self.tls_port:
+            options["tls-port"] = str(self.tls_port)
+        command = [self._binary, *self._words]
+        for name, value in (options | self._options).items():
+            command += [f"--{name}", value]
         with tempfile.TemporaryDirectory() as directory:  # nothing is written to it: it may go at once
-            self._process = subprocess.Popen(command, cwd=directory, stdout=subprocess.DEVNULL)
+            folder = self._folder or directory
+            self._process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
             self._await_answer()
 
     def stop(self) -> None:
@@ -52,10 +71,10 @@ class RedisServer:
 
     def _await_answer(self) -> None:
         gives_up_at = time.monotonic() + START_SECONDS
-        while time.monotonic() < gives_up_at:
+        while time.monotonic() < gives_up_at and self._process is not None and self._process.poll() is None:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
                 connection.sendall(b"PING\r\n")
-                if connection.recv(16).startswith(b"+PONG"):
+                if connection.recv(16).startswith((b"+PONG", b"-NOAUTH")):
                     return
             time.sleep(0.01)
         self.stop()

@@ -20,6 +20,7 @@ LAYERS = (
     "content",
     "claims",
     "calls",
+    "ownership",
     "pending",
     "routes",
     "server",

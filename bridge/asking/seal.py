@@ -1,4 +1,4 @@
-"""The envelope in which `requestState` travels: encrypted and authenticated, bound to what it belongs to.
+"""The envelopes in which `requestState` travels and values are stored: encrypted, bound to what they belong to.
 
 AES-256-GCM under keys derived from a ring of secrets: the first secret seals, every one opens, so that secrets can
 be rotated. Each sealing process derives a key of its own from a random salt, so that random nonces stay far from
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from bridge.errors import ConfigurationError
 
-__all__ = ["BROKEN_SEAL", "Broken", "Claims", "KeyRing", "Seal"]
+__all__ = ["BROKEN_SEAL", "BoundSeal", "Broken", "Claims", "KeyRing", "Seal"]
 
 BROKEN_SEAL: Final = "Invalid or expired requestState; send the call again without it"
 """What everybody gets whose `requestState` does not hold, whatever the cause."""
@@ -107,6 +107,51 @@ class KeyRing:
         return cls(keys)
 
 
+class BoundSeal:
+    """Seals bytes that are bound to other bytes, which are known when they are opened.
+
+    Args:
+        ring: the secrets.
+        salt: 16 random bytes of this process.
+        purpose: what is sealed. What was sealed for one purpose does not open for another.
+    """
+
+    def __init__(self, ring: KeyRing, salt: bytes, purpose: str) -> None:
+        self._ring = ring
+        self._info = f"mcp-session-bridge {purpose}".encode()
+        self._begins = _VERSION + ring.first + salt
+        self._own = self._derive(ring.first, salt)
+        self._ciphers = lru_cache(maxsize=256)(self._derive)
+
+    def seal(self, plain: bytes, bound_to: bytes, nonce: bytes) -> bytes:
+        """Put `plain` into an envelope that opens with the same `bound_to`; `nonce` is 12 random bytes, used once."""
+        header = self._begins + nonce
+        return header + self._own.encrypt(nonce, plain, header + bound_to)
+
+    def open(self, sealed: bytes, bound_to: bytes) -> bytes | Broken:
+        """Take out what `seal` put in, or say why the envelope does not hold."""
+        header = sealed[:_HEADER]
+        if len(header) < _HEADER or header[:1] != _VERSION:
+            return Broken("not an envelope of this version")
+        kid, salt, nonce = header[1:5], header[5:21], header[21:]
+        if kid not in self._ring.keys:
+            return Broken(f"sealed with the key {kid.hex()}, which is not in the ring")
+        own = header[:21] == self._begins
+        try:
+            cipher = self._own if own else self._ciphers(kid, salt)
+            return cipher.decrypt(nonce, sealed[_HEADER:], header + bound_to)
+        except InvalidTag:
+            return Broken("changed since it was sealed, or taken from elsewhere")
+
+    def is_of_first(self, sealed: bytes) -> bool:
+        """Whether `sealed` says that the secret sealed it that seals now."""
+        return sealed[1:5] == self._ring.first
+
+    def _derive(self, kid: bytes, salt: bytes) -> AESGCM:
+        hkdf = HKDF(algorithm=SHA256(), length=32, salt=salt, info=self._info)
+        return AESGCM(hkdf.derive(self._ring.keys[kid]))
+
+
 class Seal:
     """Seals state and opens it again.
 
@@ -116,16 +161,12 @@ class Seal:
     """
 
     def __init__(self, ring: KeyRing, salt: bytes) -> None:
-        self._ring = ring
-        self._salt = salt
-        self._ciphers = lru_cache(maxsize=256)(self._derive)
+        self._seal = BoundSeal(ring, salt, "requestState")
 
     def seal(self, claims: Claims, payload: bytes, nonce: bytes) -> str:
         """Put `payload` into an envelope bound to `claims`; `nonce` is 12 random bytes, used once."""
-        header = _VERSION + self._ring.first + self._salt + nonce
-        plain = msgspec.msgpack.encode((claims, payload))
-        cipher = self._ciphers(self._ring.first, self._salt)
-        return base64.urlsafe_b64encode(header + cipher.encrypt(nonce, plain, header)).decode().rstrip("=")
+        sealed = self._seal.seal(msgspec.msgpack.encode((claims, payload)), b"", nonce)
+        return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
     def open(self, token: str, expected: Claims, now: float) -> bytes | Broken:
         """Take the payload out of an envelope.
@@ -158,21 +199,8 @@ class Seal:
             raw = base64.urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
         except (UnicodeEncodeError, binascii.Error):
             return Broken("not base64url")
-        header, sealed = raw[:_HEADER], raw[_HEADER:]
-        if len(header) < _HEADER or header[:1] != _VERSION:
-            return Broken("not an envelope of this version")
-        kid, salt, nonce = header[1:5], header[5:21], header[21:]
-        if kid not in self._ring.keys:
-            return Broken(f"sealed with the key {kid.hex()}, which is not in the ring")
-        try:
-            plain = self._ciphers(kid, salt).decrypt(nonce, sealed, header)
-        except InvalidTag:
-            return Broken("changed since it was sealed")
-        return _plain_decoder.decode(plain)
-
-    def _derive(self, kid: bytes, salt: bytes) -> AESGCM:
-        hkdf = HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"mcp-session-bridge requestState")
-        return AESGCM(hkdf.derive(self._ring.keys[kid]))
+        plain = self._seal.open(raw, b"")
+        return plain if isinstance(plain, Broken) else _plain_decoder.decode(plain)
 
 
 _plain_decoder: Final = msgspec.msgpack.Decoder(tuple[Claims, bytes])

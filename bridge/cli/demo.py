@@ -1,14 +1,13 @@
 """`demo`: the help desk, served."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from bridge.cli.keys import RANDOM_KEY, KeyFile, choose_keys
 from bridge.cli.logs import log_to_stderr
-from bridge.errors import BridgeError
-from bridge.keys import load_keys
+from bridge.cli.reporting import reporting
 from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
 from bridge.protocol.messages import encode
 from bridge.protocol.revisions import MODERN
@@ -26,10 +25,7 @@ def demo(
     store: Annotated[
         str, typer.Option(help="Where sessions and open questions live: memory, sqlite:///path or redis://host.")
     ] = "memory",
-    key_file: Annotated[
-        Path | None,
-        typer.Option(help="Secrets that seal open questions: one of 64 hex digits a line, the first seals."),
-    ] = None,
+    key_file: KeyFile = None,
     base_url: Annotated[
         str | None, typer.Option(help="Where users reach the pages of the help desk; by default host and port.")
     ] = None,
@@ -39,39 +35,43 @@ def demo(
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Serve everybody who reaches an address beyond loopback.")
     ] = False,
+    shutdown_seconds: Annotated[
+        float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
+    ] = 10.0,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve the help desk: tools that ask their user, for clients of every revision."""
     log_to_stderr(log_level)
-    try:
+    with reporting():
         from bridge.app import check_exposure
         from bridge.demo.app import HelpDeskApp, help_desk_playground
         from bridge.demo.desk import Desk
         from bridge.demo.helpdesk import make
         from bridge.transports.uvicorn import serve
 
-        keys = None if key_file is None else load_keys(key_file)
+        keys = choose_keys(key_file, store)
         reached = (base_url or f"http://{host}:{port}").rstrip("/")
         desk = Desk()
-        bridge = make(store=store, keys=keys, desk=desk, base_url=reached, allowed_hosts=tuple(allow_host or ()))
+        bridge = make(
+            store=store,
+            keys=keys,
+            desk=desk,
+            base_url=reached,
+            allowed_hosts=tuple(allow_host or ()),
+            shutdown_seconds=shutdown_seconds,
+        )
         if stdio:
             bridge.run_stdio()
             return
         check_exposure(host, bridge.options, no_auth=no_auth)
-        if key_file is None:
-            _err.print(
-                "No --key-file: a random key seals open questions. After a restart, or in a second process, "
-                "modern clients have to call again."
-            )
+        if keys is None:
+            _err.print(RANDOM_KEY)
         url = f"{reached}/mcp"
         _out.print(f"[bold]The help desk serves[/bold] {url}\n")
         _out.print(f"[bold]See it at work[/bold] in a browser, as every kind of client: {reached}/\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")
         _out.print(_curl(url), markup=False)
         serve(help_desk_playground(HelpDeskApp(bridge), bridge, desk), host, port)
-    except BridgeError as error:
-        _err.print(f"[red]error:[/red] {error}")
-        raise typer.Exit(1) from None
 
 
 def _curl(url: str) -> str:

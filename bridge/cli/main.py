@@ -7,6 +7,7 @@ from rich.console import Console
 
 from bridge import __version__
 from bridge.cli.demo import demo
+from bridge.cli.keys import app as keys
 from bridge.cli.serve import AfterDashes, serve, stdio
 
 __all__ = ["app"]
@@ -38,3 +39,4 @@ def _main(
 app.command()(demo)
 app.command(cls=AfterDashes)(serve)
 app.command(cls=AfterDashes)(stdio)
+app.add_typer(keys, name="keys")

@@ -11,10 +11,12 @@ from typer.core import TyperCommand
 
 from bridge import __version__
 from bridge.app import Application, Bridge, check_exposure
+from bridge.cli.keys import RANDOM_KEY, KeyFile, choose_keys
 from bridge.cli.loading import load_target
 from bridge.cli.logs import log_to_stderr
-from bridge.errors import BridgeError, ConfigurationError
-from bridge.keys import load_keys
+from bridge.cli.reporting import reporting
+from bridge.cli.state import STORE_HELP, default_file, default_store
+from bridge.errors import ConfigurationError
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
 
@@ -40,13 +42,7 @@ Target = Annotated[
     list[str],
     typer.Argument(help="file.py:attribute or module:attribute (a server or a Bridge), a URL, or -- and a command."),
 ]
-StoreUrl = Annotated[
-    str, typer.Option(help="Where sessions and open questions live: memory, sqlite:///path or redis://host.")
-]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(help="Secrets that seal open questions: one of 64 hex digits a line, the first seals."),
-]
+StoreUrl = Annotated[str | None, typer.Option(help=STORE_HELP, show_default=False)]
 Fallback = Annotated[
     Literal["result", "wait", "off"],
     typer.Option(help="How clients are asked that show no form: through the chat (result, wait), or not at all."),
@@ -65,6 +61,9 @@ Processes = Annotated[int, typer.Option(help="Over how many children calls are s
 Concurrent = Annotated[
     bool, typer.Option("--concurrent", help="Several calls at once in one child, for a server that never asks.")
 ]
+ShutdownSeconds = Annotated[
+    float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
+]
 Name = Annotated[str | None, typer.Option(help="How the server is called; by default as it calls itself.")]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], typer.Option(help="The lowest level of logs.")]
 
@@ -75,7 +74,7 @@ _BESIDE: Final = {"sse": "HTTP+SSE at /sse", "websocket": "WebSocket at /ws"}
 class _Choices(msgspec.Struct, frozen=True):
     """What the user chose, beside the target."""
 
-    store: str
+    store: str | None
     key_file: Path | None
     fallback: Literal["result", "wait", "off"]
     name: str | None
@@ -89,7 +88,7 @@ def serve(
     target: Target,
     host: Annotated[str, typer.Option(help="The address to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The TCP port; 0 for a free one.", min=0, max=65535)] = 8000,
-    store: StoreUrl = "memory",
+    store: StoreUrl = None,
     key_file: KeyFile = None,
     fallback: Fallback = "result",
     resume: Resume = "hold",
@@ -112,6 +111,8 @@ def serve(
     playground: Annotated[
         bool, typer.Option("--playground", help="Serve a page at / too, to try the server as every kind of client.")
     ] = False,
+    shutdown_seconds: ShutdownSeconds = 10.0,
+    health: Annotated[bool, typer.Option(help="Whether /healthz and /readyz are served.")] = True,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -119,7 +120,12 @@ def serve(
     def run() -> None:
         from bridge.transports.uvicorn import serve as serve_http
 
-        given = {"allowed_hosts": tuple(allow_host or ()), "allowed_origins": tuple(allow_origin or ())}
+        given = {
+            "allowed_hosts": tuple(allow_host or ()),
+            "allowed_origins": tuple(allow_origin or ()),
+            "shutdown_seconds": shutdown_seconds,
+            "health": health,
+        }
         reached = _reached(header, protocol, shared, processes, concurrent)
         rules = WrapRules(resume=resume, repeatable=repeatable)
         bridge = _bridge(ctx, target, _Choices(store, key_file, fallback, name, reached, rules, given))
@@ -142,7 +148,7 @@ def serve(
 def stdio(
     ctx: typer.Context,
     target: Target,
-    store: StoreUrl = "memory",
+    store: StoreUrl = None,
     key_file: KeyFile = None,
     fallback: Fallback = "result",
     resume: Resume = "hold",
@@ -172,22 +178,9 @@ def _with_playground(bridge: Bridge, app: Application) -> "Playground":
 
 
 def _reporting(run: Callable[[], None], log_level: str) -> None:
-    """Run a command; what the user can mend is said in one line."""
     log_to_stderr(log_level)
-    try:
+    with reporting():
         run()
-    except (BridgeError, BaseExceptionGroup) as error:
-        found = _one_of(error)
-        if found is None:
-            raise
-        _err.print(f"error: {found}")
-        raise typer.Exit(1) from None
-
-
-def _one_of(error: BaseException) -> BridgeError | None:
-    if isinstance(error, BaseExceptionGroup):
-        return next((found for inner in error.exceptions if (found := _one_of(inner)) is not None), None)
-    return error if isinstance(error, BridgeError) else None
 
 
 def _reached(
@@ -207,15 +200,14 @@ def _bridge(ctx: typer.Context, target: list[str], choices: _Choices) -> Bridge:
     found = load_target(target, is_command=ctx.meta[_DASHES])
     if isinstance(found, Bridge):
         return _as_it_is(ctx, found)
-    keys = None if choices.key_file is None else load_keys(choices.key_file)
+    store = choices.store
+    keys = choose_keys(choices.key_file, f"sqlite:///{default_file()}" if store is None else store)
     if keys is None:
-        _err.print(
-            "No --key-file: a random key seals open questions. After a restart modern clients have to call again."
-        )
+        _err.print(RANDOM_KEY)
     return Bridge.wrap(
         found,
         name=choices.name,
-        store=choices.store,
+        store=default_store(target, is_command=ctx.meta[_DASHES]) if store is None else store,
         keys=keys,
         server=choices.server,
         rules=choices.rules,

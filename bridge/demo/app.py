@@ -79,6 +79,11 @@ class HelpDeskApp:
         is_page = scope["type"] == "http" and scope["path"].startswith("/connect/")
         await (self._pages if is_page else self._mcp)(scope, receive, send)
 
+    @property
+    def shutdown_seconds(self) -> float:
+        """See `Drainable`."""
+        return self._mcp.shutdown_seconds
+
     async def start(self) -> None:
         """See `Drainable`."""
         await self._mcp.start()

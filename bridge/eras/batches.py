@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import anyio
 
+from bridge.calls import Keeper
 from bridge.eras.legacy import LegacyEra
+from bridge.eras.shutting_down import cut_off
 from bridge.errors import StoreError
 from bridge.protocol.inbound import Rejected
 from bridge.protocol.messages import (
@@ -56,11 +58,13 @@ class _EntryExchange:
     can_stream = False
     on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
+    keeper: Keeper | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
 
     def __init__(self, http: Mapping[str, Any] | None) -> None:
         self.http = http
         self.scope = anyio.CancelScope()
+        self.is_cut_off = False
 
     async def send(self, message: Json) -> None:
         """See `Exchange`: there is no way for it."""
@@ -79,9 +83,11 @@ class Batches:
     Args:
         legacy: answers the requests.
         sessions: takes the answers.
+        cut_off: waits until nothing may run any longer.
     """
 
-    def __init__(self, legacy: LegacyEra, sessions: Sessions) -> None:
+    def __init__(self, legacy: LegacyEra, sessions: Sessions, cut_off: Callable[[], Awaitable[None]]) -> None:
+        self._cut_off = cut_off
         self._legacy = legacy
         self._sessions = sessions
 
@@ -115,6 +121,8 @@ class Batches:
             try:
                 with exchange.scope:
                     replies[position] = await self._legacy.handle(session, request, exchange)
+                if exchange.is_cut_off and position not in replies:
+                    replies[position] = cut_off(request)
             except Exception:
                 _log.exception("an entry of a batch failed: %s", request.method)
                 text = "Internal error; its details are in the server's log"
@@ -124,19 +132,31 @@ class Batches:
             if exchange.on_delivered is not None:
                 result.deliveries.append(exchange.on_delivered)
 
-        async with anyio.create_task_group() as tasks:
-            for position, message in enumerate(messages):
-                if isinstance(message, Invalid):
-                    replies[position] = error_message(message.id, INVALID_REQUEST, f"Invalid request: {message.reason}")
-                elif not isinstance(message, Request):
-                    await self._take(session, message)
-                elif message.id in session.running:
-                    text = f"Invalid request: the id {message.id!r} is in use by a request under way"
-                    replies[position] = error_message(message.id, INVALID_REQUEST, text)
-                else:
-                    # Taken at once, so that a second entry with this id finds it in use.
-                    exchange = session.running[message.id] = _EntryExchange(http)
-                    tasks.start_soon(answer, position, message, exchange)
+        async def end_in_time(begun: list[_EntryExchange]) -> None:
+            await self._cut_off()
+            for exchange in begun:
+                exchange.is_cut_off = True
+                exchange.cancel()
+
+        begun: list[_EntryExchange] = []
+        async with anyio.create_task_group() as watch:
+            watch.start_soon(end_in_time, begun)
+            async with anyio.create_task_group() as tasks:
+                for position, message in enumerate(messages):
+                    if isinstance(message, Invalid):
+                        text = f"Invalid request: {message.reason}"
+                        replies[position] = error_message(message.id, INVALID_REQUEST, text)
+                    elif not isinstance(message, Request):
+                        await self._take(session, message)
+                    elif message.id in session.running:
+                        text = f"Invalid request: the id {message.id!r} is in use by a request under way"
+                        replies[position] = error_message(message.id, INVALID_REQUEST, text)
+                    else:
+                        # Taken at once, so that a second entry with this id finds it in use.
+                        exchange = session.running[message.id] = _EntryExchange(http)
+                        begun.append(exchange)
+                        tasks.start_soon(answer, position, message, exchange)
+            watch.cancel_scope.cancel()
         result.messages = [replies[position] for position in sorted(replies)]
         return result
 

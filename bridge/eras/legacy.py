@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING, read_call
 from bridge.asking.routes import sees_fallback
-from bridge.calls import Calls, Exchange
+from bridge.calls import Calls, Exchange, Stored, Waiting, interrupted
 from bridge.claims import Ending, InputRequired, Released
 from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
 from bridge.eras.outlet import CallOutlet, progress_token
@@ -113,17 +113,48 @@ class LegacyEra:
 
     async def handle(self, session: Session, request: Request, exchange: Exchange) -> Json:
         """Answer a request on a session: the response message, a result or an error."""
-        ending = await self._answer(session, request, exchange)
-        if isinstance(ending, Failed) and ending.code == MISSING_CLIENT_CAPABILITY and request.method == "tools/call":
-            # The server behind the bridge said so; no revision of this era has that error.
-            ending = Finished(error_result(ending.message, "ELICITATION_NOT_SUPPORTED"))
-        if isinstance(ending, Failed):
-            code = shape_error_code(request.method, ending.code, ending.data)
-            return error_message(request.id, code, ending.message, ending.data)
-        if isinstance(ending, InputRequired):
-            # No route of this era ends so; were it to, nothing modern may leave on a session.
-            return error_message(request.id, INTERNAL_ERROR, "This client cannot be asked in rounds")
-        return result_message(request.id, without_modern_fields(ending.result))
+        return _reply(request, await self._answer(session, request, exchange))
+
+    async def go_on(
+        self,
+        session: Session,
+        request: Request,
+        exchange: Exchange,
+        stored: Stored | None,
+        waiting: Waiting | None,
+        *,
+        repeatable: bool,
+    ) -> Json:
+        """Answer a request whose node is lost: the response message, a result or an error.
+
+        Args:
+            session: whose request it is.
+            request: the request.
+            exchange: the way back.
+            stored: what was known of its call when that last went on, or None.
+            waiting: the question whose answer it waited for, or None where it ran.
+            repeatable: whether it is known that nothing has happened since it last went on.
+        """
+        called = read_request(request.method, request.params) if request.method in CALLS else None
+        if not isinstance(called, CallRequest) or called.target == FALLBACK_TOOL_NAME:
+            # It only read, or is answered from the claim of its round.
+            return await self.handle(session, request, exchange)
+        level = session.record.log_level or DEFAULT_LOG_LEVEL
+        outlet = CallOutlet(exchange, session.profile.revision, progress_token(request.params), level)
+        current = self._calls.begin(called, session, outlet, exchange, stored)
+        ending: Ending | Released | None = None
+        if waiting is not None and not current.call.journal.held:
+            ending = await self._push.go_on(current, waiting)
+        elif not (repeatable or current.call.journal.held or await self._calls.is_repeatable(called)):
+            ending = interrupted(called)
+        if ending is None:
+            ending = await self._calls.run(current)
+        return _reply(request, await self._ended(session, called, ending))
+
+    async def _ended(self, session: Session, called: CallRequest, ending: Ending | Released) -> Ending:
+        if isinstance(ending, Released):
+            return failed(called, ending.reason, "INVALID_INPUT")
+        return await self._shaped(ending, called.target, session.profile.revision)
 
     async def notified(self, session: Session, message: Notification) -> None:
         """Take a client's notification. What is not known is dropped."""
@@ -209,10 +240,7 @@ class LegacyEra:
             repeated = await self._chat.repeated(session, called)
             if repeated is not None:
                 return repeated
-        ending = await self._run(session, called, outlet, exchange)
-        if isinstance(ending, Released):
-            return failed(called, ending.reason, "INVALID_INPUT")
-        return await self._shaped(ending, called.target, session.profile.revision)
+        return await self._ended(session, called, await self._run(session, called, outlet, exchange))
 
     async def _run(
         self, session: Session, called: CallRequest, outlet: CallOutlet, exchange: Exchange
@@ -253,3 +281,17 @@ def _mark_initialized(record: SessionRecord) -> None:
 
 def _mark_widened(record: SessionRecord) -> None:
     record.widened = True
+
+
+def _reply(request: Request, ending: Ending) -> Json:
+    """The response message for how a request ended."""
+    if isinstance(ending, Failed) and ending.code == MISSING_CLIENT_CAPABILITY and request.method == "tools/call":
+        # The server behind the bridge said so; no revision of this era has that error.
+        ending = Finished(error_result(ending.message, "ELICITATION_NOT_SUPPORTED"))
+    if isinstance(ending, Failed):
+        code = shape_error_code(request.method, ending.code, ending.data)
+        return error_message(request.id, code, ending.message, ending.data)
+    if isinstance(ending, InputRequired):
+        # No route of this era ends so; were it to, nothing modern may leave on a session.
+        return error_message(request.id, INTERNAL_ERROR, "This client cannot be asked in rounds")
+    return result_message(request.id, without_modern_fields(ending.result))

@@ -9,7 +9,7 @@ has. It is told of a `requestState` only what was sealed for the same principal:
 import hashlib
 import hmac
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,30 +28,15 @@ from bridge.protocol.messages import Json
 from bridge.server import Options
 from bridge.transports.admission import Admission
 from bridge.transports.gate import Gate, Refusal
+from bridge.transports.uvicorn import Drainable
 
-__all__ = ["Playground", "PlaygroundRules", "Served"]
+__all__ = ["Playground", "PlaygroundRules"]
 
 MAX_ASKED_BYTES: Final = 1024 * 1024
 """How much the page may send with one of its own requests; a `requestState` holds a journal of 256 KiB at most."""
 
 _TOKEN_HEADER: Final = "playground-token"
 _INDEX: Final = "index.html"
-
-
-class Served(Protocol):
-    """The app that serves MCP."""
-
-    async def start(self) -> None:
-        """Begin to serve."""
-        ...
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
-        ...
-
-    async def drain(self) -> None:
-        """End streams, so that their clients go elsewhere."""
-        ...
 
 
 class PlaygroundRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +65,7 @@ class Playground:
         rules: what the page shows.
     """
 
-    def __init__(self, app: Served, options: Options, keys: KeyRing, rules: PlaygroundRules) -> None:
+    def __init__(self, app: Drainable, options: Options, keys: KeyRing, rules: PlaygroundRules) -> None:
         self._app = app
         self._options = options
         self._keys = keys
@@ -109,12 +94,17 @@ class Playground:
         is_page = scope["type"] == "http" and (scope["path"] == "/" or scope["path"].startswith("/playground/"))
         await (self._pages if is_page else self._app)(scope, receive, send)
 
+    @property
+    def shutdown_seconds(self) -> float:
+        """See `Drainable`."""
+        return self._app.shutdown_seconds
+
     async def start(self) -> None:
-        """See `Served`."""
+        """See `Drainable`."""
         await self._app.start()
 
     async def drain(self) -> None:
-        """See `Served`."""
+        """See `Drainable`."""
         await self._app.drain()
 
     async def _show(self, request: Request) -> Response:

@@ -19,7 +19,7 @@ from bridge.asking.dialects import read_shown, request_params
 from bridge.asking.form import digest
 from bridge.asking.question import Question, Reply
 from bridge.asking.routes import ClientRule
-from bridge.calls import Round, Route, Stored
+from bridge.calls import Round, Route, Stored, Waiting
 from bridge.claims import Ending
 from bridge.protocol.messages import (
     INVALID_PARAMS,
@@ -36,7 +36,7 @@ from bridge.stores.reader import LogReader
 from bridge.upstreams.base import CallRequest
 from bridge.upstreams.endings import failed
 
-__all__ = ["Parked", "Push", "PushLimits"]
+__all__ = ["Push", "PushLimits"]
 
 _log = logging.getLogger("bridge.push")
 _CLEANUP_SECONDS: Final = 5.0
@@ -58,22 +58,6 @@ class PushLimits(msgspec.Struct, frozen=True, kw_only=True):
     progress_seconds: float = 15.0
     soft_deadline_seconds: float | None = None
     late_seconds: float = 600.0
-
-
-class Parked(msgspec.Struct, frozen=True):
-    """A pushed question whose call has ended at its soft deadline, for an equal call to go on with.
-
-    Args:
-        stored: what is known of the call.
-        question: what was asked.
-        question_id: the id of its request.
-        position: where in the session's log its answer can be, at the earliest.
-    """
-
-    stored: Stored
-    question: Question
-    question_id: str
-    position: int
 
 
 class _Unable(msgspec.Struct, frozen=True):
@@ -141,23 +125,27 @@ class Push:
                 return None
             else:
                 return _ended(current, question, answered)
+        await _goes_on(current)
         return None
 
-    async def parked(self, session: Session, request: CallRequest) -> Parked | None:
+    async def parked(self, session: Session, request: CallRequest) -> Waiting | None:
         """Take the question that an equal call has left open, so that this call goes on with it."""
         if self._soft_deadline(session) is None:
             return None
         value = await self._store.take(_parked_key(session, request))
         return None if value is None else _parked_decoder.decode(value)
 
-    async def go_on(self, current: Round, parked: Parked) -> Ending | None:
-        """Wait for the answer of a parked question; see `ask` for what is returned."""
+    async def go_on(self, current: Round, parked: Waiting) -> Ending | None:
+        """Wait for the answer of a question that was pushed before; see `ask` for what is returned."""
         session = cast(Session, current.client)
+        if current.exchange.keeper is not None:
+            await current.exchange.keeper.waits(parked)
         inbox = self._sessions.inbox(session, parked.position)
         answered = await self._wait(current, session, parked.question, parked.question_id, inbox)
         if isinstance(answered, Reply):
             current.call.journal.record(parked.question, answered)
         if isinstance(answered, Reply | _Withdrawn):
+            await _goes_on(current)
             return None
         if isinstance(answered, _Unable):
             return await self._unable(current, session, [parked.question], answered.reason)
@@ -213,6 +201,8 @@ class Push:
         await self._sessions.expect_answer(session, question_id, open_seconds)
         inbox = self._sessions.inbox(session)
         await inbox.to_end()
+        if current.exchange.keeper is not None:
+            await current.exchange.keeper.waits(Waiting(_asking(current), question, question_id, inbox.position))
         params = request_params(question, revision)
         with anyio.move_on_after(self._limits.answer_seconds) as sending:
             await current.exchange.send(request_message(question_id, question.method, params))
@@ -245,7 +235,8 @@ class Push:
             current.exchange.on_closing = None
             if current.hold is not None:
                 current.hold.on_over = None
-            if not parked:
+            keeper = current.exchange.keeper
+            if not parked and not (keeper is not None and keeper.is_giving_up):
                 with anyio.CancelScope(shield=True), anyio.move_on_after(_CLEANUP_SECONDS):
                     await self._sessions.forget_answer(session, question_id)
 
@@ -284,8 +275,7 @@ class Push:
     async def _park(
         self, current: Round, session: Session, question: Question, question_id: str, position: int
     ) -> _Parked:
-        stored = Stored(current.call.named(), current.number - 1, current.call.journal)
-        parked = Parked(stored, question, question_id, position)
+        parked = Waiting(_asking(current), question, question_id, position)
         key = _parked_key(session, current.call.request)
         await self._store.put(key, msgspec.json.encode(parked), ttl_seconds=self._limits.late_seconds)
         current.waits_until = time.time() + self._limits.late_seconds
@@ -298,7 +288,17 @@ class Push:
         return self._limits.soft_deadline_seconds
 
 
-_parked_decoder: Final = msgspec.json.Decoder(Parked)
+_parked_decoder: Final = msgspec.json.Decoder(Waiting)
+
+
+def _asking(current: Round) -> Stored:
+    """What is known of a call that asks: its round begins with the question."""
+    return Stored(current.call.named(), current.number - 1, current.call.journal)
+
+
+async def _goes_on(current: Round) -> None:
+    if current.exchange.keeper is not None:
+        await current.exchange.keeper.goes_on(Stored(current.call.named(), current.number, current.call.journal))
 
 
 def _parked_key(session: Session, request: CallRequest) -> str:

@@ -8,7 +8,7 @@ import heapq
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 import anyio
@@ -20,6 +20,7 @@ from bridge.stores.wakes import Wakes
 
 __all__ = ["MemoryStore"]
 
+LOOK_SWEEP = 1000  # how many `count` and `scan` look at: 2 ms
 SWEEP = 4  # how many due expiries one write looks at: more than one, so that sweeping outruns writing
 
 
@@ -149,13 +150,11 @@ class MemoryStore:
         return ready
 
     async def scan(self, family: str, *, after: str = "", limit: int = 100) -> list[str]:
-        self._records.sweep(self._clock())
-        later = (key for key in self._families.get(family, ()) if key > after)
-        return heapq.nsmallest(limit, later)
+        return heapq.nsmallest(limit, (key for key in self._members(family) if key > after))
 
     async def count(self, family: str) -> int:
-        self._records.sweep(self._clock())
-        return len(self._families.get(family, ()))
+        members = self._members(family)
+        return len(members) if isinstance(members, set) else sum(1 for _ in members)
 
     async def aclose(self) -> None:
         """Nothing is held but memory."""
@@ -177,6 +176,13 @@ class MemoryStore:
         if is_new and len(self._records.items) + len(self._logs.items) >= self._max_records:
             return False
         return more_bytes <= 0 or self._records.bytes + self._logs.bytes + more_bytes <= self._max_bytes
+
+    def _members(self, family: str) -> Iterable[str]:
+        """The keys of a family, without those whose time is over: looked at one by one where many are to be swept."""
+        records, now, members = self._records, self._clock(), self._families.get(family, set())
+        if records.sweep(now, LOOK_SWEEP):
+            return members
+        return (key for key in members if records.items[key].expires > now)
 
     def _join_families(self, key: str) -> None:
         for family in families_of(key):

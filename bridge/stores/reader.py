@@ -25,7 +25,7 @@ class LogReader:
         self.log = log
         self.position = position
         self.missed = False
-        """Whether entries were trimmed, or the log began anew, before they were read."""
+        """Whether entries were trimmed or cannot be read, or the log began anew, before they were read."""
 
     async def to_end(self) -> None:
         """Go past everything that is there now."""
@@ -40,7 +40,12 @@ class LogReader:
             self.position = 0
             page = await self.store.read(self.log, limit=_PAGE)
         if page.entries:
+            # A number that is left out belongs to what could not be read.
+            self.missed = self.missed or page.entries[-1].seq - page.entries[0].seq >= len(page.entries)
             self.position = page.entries[-1].seq
+        elif page.last_seq > self.position:
+            self.missed = True
+            self.position = page.last_seq
         return page.entries
 
     async def next(self, timeout_seconds: float) -> list[LogEntry]:

@@ -1,8 +1,8 @@
 """The Lua scripts that make each operation of a Redis store atomic.
 
-Every key of a store has the hash tag `{prefix}`, so that in a Cluster they share a slot and a script may touch
-them all. A record is the string `<version> <value>`. A log is a hash of its entries by number, with `first` and
-`last`. A family is two sorted sets of keys: one by expiry, to count, and one by name, to scan.
+All keys that one script touches have the same hash tag, so that in a Cluster they share a slot. A record is the
+string `<version> <value>`. A log is a stream, whose ids are `<number>-0`. A family is two sorted sets of keys: one by
+expiry, to count, and one by name, to scan.
 
 A write is given a random id under which its result is kept for a while: sent again after a lost connection, it
 returns that result and does nothing. A write that did nothing needs no such memory: it may be tried afresh.
@@ -14,6 +14,15 @@ __all__ = ["APPEND", "COUNT", "LOOK", "PUT", "READ", "SCAN", "TAKE"]
 _NOW = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+"""
+
+# The number of the newest entry of a log, or nil.
+_NEWEST = """
+local function number(entries) return tonumber(string.match(entries[1][1], '^%d+')) end
+local function newest(log)
+    local entries = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)
+    return #entries > 0 and number(entries) or nil
+end
 """
 
 # Drops a bounded number of keys whose time is over from a family.
@@ -29,8 +38,8 @@ end
 """
 
 # KEYS: record, result, versions, then two for each family. ARGV: value, ttl in ms or '', if_version or '', key,
-# ms to remember the result. The versions start at the clock, in µs: so they are new even to someone who
-# remembers versions from before the server lost its data.
+# ms to remember the result. A version is not below the clock, in µs: so it is new even to someone who remembers
+# versions from before the server lost some or all of its data, as in a failover.
 PUT = (
     _NOW
     + _PRUNE
@@ -39,9 +48,9 @@ local result = redis.call('GET', KEYS[2])
 if result then return result end
 local found = string.match(redis.call('GETRANGE', KEYS[1], 0, 19), '^%d+') or '0'
 if ARGV[3] ~= '' and ARGV[3] ~= found then return false end
-redis.call('SET', KEYS[3], time[1] .. string.format('%06d', time[2]), 'NX')
-redis.call('INCR', KEYS[3])
-local version = redis.call('GET', KEYS[3])
+local newest = math.max((redis.call('GET', KEYS[3]) or 0) + 1, time[1] * 1000000 + time[2])
+local version = string.format('%.0f', newest)
+redis.call('SET', KEYS[3], version)
 redis.call('SET', KEYS[1], version .. ' ' .. ARGV[1])
 local expires = '+inf'
 if ARGV[2] ~= '' then
@@ -73,43 +82,45 @@ return redis.call('GET', KEYS[2])
 # A new log's numbers start at the clock, in ms: nobody's position in a log that is over is mistaken for one in it.
 APPEND = (
     _NOW
+    + _NEWEST
     + """
 local result = redis.call('GET', KEYS[2])
 if result then return tonumber(result) end
-if redis.call('EXISTS', KEYS[1]) == 0 then
-    redis.call('HSET', KEYS[1], 'last', string.format('%.0f', now))
-end
-local last = redis.call('HINCRBY', KEYS[1], 'last', 1)
-redis.call('HSET', KEYS[1], last, ARGV[1])
-local first = tonumber(redis.call('HGET', KEYS[1], 'first') or last)
-local kept_from = last - ARGV[3] + 1
-for seq = first, kept_from - 1 do redis.call('HDEL', KEYS[1], seq) end
-redis.call('HSET', KEYS[1], 'first', math.max(first, kept_from))
+local seq = string.format('%.0f', (newest(KEYS[1]) or now) + 1)
+redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[3], seq .. '-0', 'v', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('SET', KEYS[2], last, 'PX', ARGV[6])
+redis.call('SET', KEYS[2], seq, 'PX', ARGV[6])
 redis.call('PUBLISH', ARGV[4], ARGV[5])
-return last
+return tonumber(seq)
 """
 )
 
-# KEYS: log. ARGV: after, limit. Returns the first and last numbers left, the first one returned, and the values.
-READ = """
-local ends = redis.call('HMGET', KEYS[1], 'first', 'last')
-if not ends[1] then return {1, 0, 1} end
-local from = math.max(ends[1], ARGV[1] + 1)
-local page = {tonumber(ends[1]), tonumber(ends[2]), from}
-for seq = from, math.min(ends[2], from + ARGV[2] - 1) do
-    page[#page + 1] = redis.call('HGET', KEYS[1], seq)
+# KEYS: log. ARGV: after, limit. Returns the first and last numbers left, then each entry's number and value.
+READ = (
+    _NEWEST
+    + """
+local last = newest(KEYS[1])
+if not last then return {1, 0} end
+local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)
+local page = {number(first), last}
+local after = string.format('%.0f', ARGV[1] + 1)
+for _, entry in ipairs(redis.call('XRANGE', KEYS[1], after, '+', 'COUNT', ARGV[2])) do
+    page[#page + 1] = number({entry})
+    page[#page + 1] = entry[2][2]
 end
 return page
 """
+)
 
 # KEYS: logs. Returns the newest number of each.
-LOOK = """
-local newest = {}
-for i, log in ipairs(KEYS) do newest[i] = tonumber(redis.call('HGET', log, 'last') or 0) end
-return newest
+LOOK = (
+    _NEWEST
+    + """
+local found = {}
+for i, log in ipairs(KEYS) do found[i] = newest(log) or 0 end
+return found
 """
+)
 
 # KEYS: the family by expiry, by name.
 COUNT = (

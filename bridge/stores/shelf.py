@@ -65,12 +65,12 @@ class Shelf(Generic[AnItem]):
         if self._dropped is not None:
             self._dropped(name)
 
-    def sweep(self, now: float, limit: int | None = None) -> None:
-        """Drop what is over: at most `limit` heap entries, or all that are due."""
+    def sweep(self, now: float, limit: int | None = None) -> bool:
+        """Drop what is over: at most `limit` heap entries, or all that are due; return whether that was all."""
         heap = self._heap
         for _ in range(len(heap) if limit is None else limit):
             if not heap or heap[0][0] > now:
-                return
+                return True
             due, name = heapq.heappop(heap)
             item = self.items.get(name)
             if item is None or item.due != due:
@@ -82,6 +82,7 @@ class Shelf(Generic[AnItem]):
                 heapq.heappush(heap, (later, name))
             else:
                 item.due = math.inf
+        return not heap or heap[0][0] > now
 
     def _rebuild_heap(self) -> None:
         # Items that are taken long before their time leave their entries behind: an hour's worth of them

@@ -29,7 +29,8 @@ BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 AWAY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.0005, 0.02
 POLL_SECONDS = 0.01  # how late, at most, another process's append is noticed
-SWEEP_EVERY = 16  # writes; a sweep looks at several times as many rows, so that it outruns the writing
+SWEEP_EVERY, SWEEP_ROWS = 16, 64  # after so many writes, so many rows (0.3 ms), so that it outruns the writing
+IDLE_SWEEP_EVERY, IDLE_SWEEP_ROWS = 100, 256  # polls, rows (1 ms): who only waits sweeps too
 VERSIONS_RESERVED = 1000  # by one handle at a time; counting in the file costs as much as half a `put`
 
 _Result = TypeVar("_Result")
@@ -58,18 +59,30 @@ class SqliteStore:
         wait_seconds: float = 10,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._path = Path(path).absolute()
+        self.path = Path(path).absolute()
+        """The file."""
         self._wait_seconds = wait_seconds
         self._clock = clock
+        self._left_in_parent: list[sqlite3.Connection] = []
+        self._open()
+
+    def _open(self) -> None:
+        self._process = os.getpid()
         self._versions: Iterator[int] = iter(())
-        self._writes = 0
+        self._writes = self._polls = 0
+        self._more_to_sweep = True
         self._wakes = Wakes()
         self._poller: Bell | None = None
         self._seen_change = self._seen_entry = 0
         try:
-            self._db = file.open_file(self._path, wait_seconds)
+            self._db = file.open_file(self.path, self._wait_seconds)
         except (sqlite3.Error, OSError) as error:
-            raise _translated(error, self._path) from error
+            raise _translated(error, self.path) from error
+
+    def _open_after_fork(self) -> None:
+        """A connection and the versions that were reserved belong to the process that opened and reserved them."""
+        self._left_in_parent.append(self._db)  # kept: closing it here could undo locks of the parent
+        self._open()
 
     async def get(self, key: str) -> Record | None:
         return await self._run(lambda db, now: file.get(db, now, key))
@@ -78,6 +91,8 @@ class SqliteStore:
         self, key: str, value: bytes, *, ttl_seconds: float | None, if_version: int | None = None
     ) -> int | None:
         ttl = math.inf if ttl_seconds is None else ttl_seconds
+        if self._process != os.getpid():
+            self._open_after_fork()
         version = next(self._versions, 0) or await self._more_versions()
         written = await self._run(lambda db, now: file.put(db, now, key, value, version, ttl, if_version))
         self._sweep_in_turn()
@@ -120,13 +135,15 @@ class SqliteStore:
 
     async def _run(self, work: Callable[[sqlite3.Connection, float], _Result]) -> _Result:
         """Do `work` at the time it is tried: the one place where SQLite's errors become ours."""
+        if self._process != os.getpid():
+            self._open_after_fork()
         pause, gives_up_at = FIRST_RETRY_SECONDS, math.inf
         while True:
             try:
                 return work(self._db, self._clock())
             except sqlite3.Error as error:
                 if _code(error) not in BUSY or time.monotonic() >= gives_up_at:
-                    raise _translated(error, self._path) from error
+                    raise _translated(error, self.path) from error
             gives_up_at = min(gives_up_at, time.monotonic() + self._wait_seconds)
             await anyio.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LAST_RETRY_SECONDS)
@@ -138,9 +155,12 @@ class SqliteStore:
 
     def _sweep_in_turn(self) -> None:
         self._writes += 1
-        if self._writes % SWEEP_EVERY == 0:
-            with suppress(sqlite3.Error):  # the write before it is done; what is wrong, the next one says
-                file.sweep(self._db, self._clock())
+        if self._more_to_sweep or self._writes % SWEEP_EVERY == 0:
+            self._sweep(SWEEP_ROWS)
+
+    def _sweep(self, rows: int) -> None:
+        with suppress(sqlite3.Error):  # what was to be done is done; what is wrong, the next operation says
+            self._more_to_sweep = file.sweep(self._db, self._clock(), rows)
 
     async def _look(self, logs: Mapping[str, int]) -> set[str]:
         """Return which of `logs` have news; to be called by who is listening already."""
@@ -165,6 +185,9 @@ class SqliteStore:
                     await bell.heard()
                     return
                 await self._ring_for_news()
+                self._polls += 1
+                if self._more_to_sweep or self._polls % IDLE_SWEEP_EVERY == 0:
+                    self._sweep(IDLE_SWEEP_ROWS)
         finally:
             self._poller = None
 
@@ -182,10 +205,25 @@ def _code(error: BaseException) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte, without the extended part
 
 
+HINTS = {
+    sqlite3.SQLITE_BUSY: "another process holds it: is one suspended, or a backup running?",
+    sqlite3.SQLITE_READONLY: "this user may not write the file or its folder, or the disk is mounted read-only",
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_IOERR: "the disk failed, or has no room",
+    sqlite3.SQLITE_CANTOPEN: "is it a file that this user may open?",
+    sqlite3.SQLITE_NOTADB: "give the store another file",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: move it away, and sessions begin anew",
+}
+"""What to do about what SQLite says, by its code."""
+
+
 def _translated(error: Exception, path: Path) -> StoreError:
     code = _code(error)
+    if isinstance(error, OSError):
+        return StoreUnavailable(f"{path}: {error.strerror or error}: is it a file that this user may read and write?")
+    text = f"{path}: {error}" + (f" ({HINTS[code]})" if code in HINTS else "")
     if code == sqlite3.SQLITE_FULL:
-        return StoreFull(f"{path}: {error}")
-    if code in BUSY or code in AWAY or isinstance(error, OSError):
-        return StoreUnavailable(f"{path}: {error}")
-    return StoreError(f"{path}: {error}")
+        return StoreFull(text)
+    if code in BUSY or code in AWAY:
+        return StoreUnavailable(text)
+    return StoreError(text)

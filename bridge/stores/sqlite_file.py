@@ -13,6 +13,7 @@ from typing import Any
 
 from bridge.errors import ConfigurationError
 from bridge.stores.base import LogEntry, LogPage, Record
+from bridge.stores.file_systems import check_file_system
 
 __all__ = [
     "append",
@@ -90,16 +91,15 @@ SWEEPS = (
        (SELECT id FROM logs WHERE due <= ?1 ORDER BY due LIMIT ?2)""",
 )
 
-SWEEP_ROWS = 64  # how many rows of a kind one sweep looks at
-
 
 def open_file(path: Path, wait_seconds: float) -> sqlite3.Connection:
     """Open the file, made where it is missing; afterwards the connection never waits for other processes."""
+    check_file_system(path)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives its side files the same mode
     db = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     try:
-        _switch_to_wal(db, wait_seconds)
+        _switch_to_wal(db, path, wait_seconds)
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
         _migrate(db, path)
@@ -110,12 +110,16 @@ def open_file(path: Path, wait_seconds: float) -> sqlite3.Connection:
     return db
 
 
-def _switch_to_wal(db: sqlite3.Connection, wait_seconds: float) -> None:
+def _switch_to_wal(db: sqlite3.Connection, path: Path, wait_seconds: float) -> None:
     """SQLite does not wait here: two processes that make the file at once find it locked."""
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            db.execute("PRAGMA journal_mode = WAL")
+            (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise ConfigurationError(
+                    f"{path}: its file system shares no memory between processes; use a local disk"
+                )
             return
         except sqlite3.OperationalError:
             if time.monotonic() > deadline:
@@ -244,11 +248,11 @@ def count(db: sqlite3.Connection, now: float, family: str) -> int:
     return int(_one(db, COUNT, f"{family}/", f"{family}0", now)[0])
 
 
-def sweep(db: sqlite3.Connection, now: float) -> None:
-    """Delete some of what is over."""
+def sweep(db: sqlite3.Connection, now: float, rows: int) -> bool:
+    """Delete some of what is over, of each kind at most `rows`; return whether there may be more."""
     if not _one(db, ANYTHING_DUE, now)[0]:
-        return
+        return False
     with db:
         db.execute("BEGIN IMMEDIATE")
-        for statement in SWEEPS:
-            db.execute(statement, (now, SWEEP_ROWS))
+        changed = [db.execute(statement, (now, rows)).rowcount for statement in SWEEPS]
+    return max(changed) >= rows

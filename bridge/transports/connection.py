@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from bridge.eras.batches import Batches
 from bridge.eras.listening import LISTEN
+from bridge.eras.shutting_down import SHUTTING_DOWN
 from bridge.errors import ProtocolError, StoreError
 from bridge.protocol.clients import ANONYMOUS, Principal
 from bridge.protocol.inbound import Rejected, check_modern, is_modern
@@ -83,7 +84,7 @@ class Connection:
     def __init__(self, parts: Parts, write: Say, guest: Guest | None = None) -> None:
         self._modern = parts.modern
         self._legacy = parts.legacy
-        self._batches = Batches(parts.legacy, parts.sessions)
+        self._batches = Batches(parts.legacy, parts.sessions, parts.node.cut_off)
         self._sessions = parts.sessions
         self._publisher = parts.publisher
         self._write = write
@@ -91,6 +92,8 @@ class Connection:
         self._session: Session | None = None
         self._running = RunningRequests(parts.node, self._say, self._guest.http)
         self._is_lost = False
+        self._is_stopping = False
+        self._is_serving = False
         self._reading = anyio.CancelScope()
         self._tasks = anyio.create_task_group()
 
@@ -101,6 +104,9 @@ class Connection:
             read: gives the messages that have come, and None after the last.
         """
         async with self._tasks:
+            self._is_serving = True
+            if self._is_stopping:
+                self._tasks.start_soon(self._wind_down)
             try:
                 with self._reading:
                     while (messages := await read()) is not None:
@@ -108,7 +114,8 @@ class Connection:
                             await self._take(message)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await self._running.finish(0 if self._is_lost else self._guest.grace_seconds, GRACE_SECONDS)
+                    at_once = self._is_lost or self._is_stopping
+                    await self._running.finish(0 if at_once else self._guest.grace_seconds, GRACE_SECONDS)
                     await self._end_session()
             self._tasks.cancel_scope.cancel()
 
@@ -118,13 +125,20 @@ class Connection:
         return self._running.is_asking
 
     def stop(self) -> None:
-        """Read no more, and let what runs end."""
+        """Refuse new requests, and let what runs end; answers and cancellations still reach it."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            if self._is_serving:
+                self._tasks.start_soon(self._wind_down)
+
+    async def _wind_down(self) -> None:
+        await self._running.finish(self._guest.grace_seconds, GRACE_SECONDS)
         self._reading.cancel()
 
     def lose(self) -> None:
         """The client is not there any more: what runs is cancelled, and nothing more is sent."""
         self._is_lost = True
-        self.stop()
+        self._reading.cancel()
 
     async def _say(self, message: bytes) -> None:
         if self._is_lost:
@@ -163,7 +177,9 @@ class Connection:
         if len(self._running) >= MAX_RUNNING:
             # Those that only had no turn yet get it.
             await anyio.lowlevel.checkpoint()
-        if request.id in self._running:
+        if self._is_stopping:
+            await self._refuse(request.id, INTERNAL_ERROR, SHUTTING_DOWN)
+        elif request.id in self._running:
             _log.warning("a request was dropped: its id %r is in use by a request under way", request.id)
         elif len(self._running) >= MAX_RUNNING:
             await self._refuse(request.id, INTERNAL_ERROR, _TOO_MANY)
@@ -232,6 +248,8 @@ class Connection:
         session = self._session
         if session is None:
             return await self._refuse(UNSET, INVALID_REQUEST, "Invalid request: a batch needs initialize before it")
+        if self._is_stopping:
+            return await self._refuse(UNSET, INTERNAL_ERROR, SHUTTING_DOWN)
         refused = self._batches.refused(session, messages)
         if refused is not None:
             return await self._refuse(UNSET, refused.code, refused.message)

@@ -7,6 +7,7 @@ from bridge.protocol.messages import encode
 from bridge.server import Transport
 from bridge.transports.exchange import Receive, Send, send_json
 from bridge.transports.gate import Refusal
+from bridge.transports.health import Health
 from bridge.transports.http import HttpTransport
 from bridge.transports.parts import Parts
 from bridge.transports.sse import SseTransport
@@ -24,7 +25,7 @@ class Endpoints:
 
     Args:
         parts: what answers.
-        path: the MCP endpoint, such as `/mcp`; its siblings are `/ws`, `/sse` and `/messages`.
+        path: the MCP endpoint, such as `/mcp`; its siblings are `/ws`, `/sse`, `/messages`, `/healthz` and `/readyz`.
     """
 
     def __init__(self, parts: Parts, path: str) -> None:
@@ -38,6 +39,9 @@ class Endpoints:
         }
         chosen = [made[name] for name in parts.options.transports]
         self._handlers = {key: handler for handlers in chosen for key, handler in handlers.items()}
+        if parts.options.health:
+            health = Health(parts.node)
+            self._handlers |= {("http", f"{beside}/healthz"): health.alive, ("http", f"{beside}/readyz"): health.ready}
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve a request or a WebSocket; 404 where nothing is."""

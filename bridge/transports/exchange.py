@@ -6,29 +6,29 @@ open with comments. Source: basic/transports/streamable-http#receiving-messages.
 """
 
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import anyio
 import msgspec
 
+from bridge.calls import Keeper
+from bridge.eras.shutting_down import SHUTTING_DOWN, cut_off
 from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.inbound import HTTP_STATUS
-from bridge.protocol.messages import INTERNAL_ERROR, INVALID_REQUEST, Json, Request, RequestId, encode, error_message
-from bridge.sessions import ENDED, FINAL, INTERIM, Session, Sessions
+from bridge.protocol.messages import INTERNAL_ERROR, INVALID_REQUEST, Json, Request, encode, error_message
 from bridge.transports.gate import Accepts, Refusal
 from bridge.transports.running import STORE_AWAY
 
 __all__ = [
+    "CLOSE",
+    "CLOSING",
     "EVENT_STREAM",
     "RETRY_AFTER",
     "Exchange",
     "Receive",
     "Send",
-    "SessionExchange",
     "event",
     "refusal_body",
     "refuse",
@@ -46,6 +46,11 @@ LATE_SECONDS: Final = 2.0
 COMMENT_SECONDS: Final = 15.0
 RETRY_MS: Final = 5000
 RETRY_AFTER: Final = ((b"retry-after", b"5"),)
+CLOSE: Final = (b"connection", b"close")
+"""So that the next request of this client finds another process."""
+
+CLOSING: Final = Refusal(503, SHUTTING_DOWN, (*RETRY_AFTER, CLOSE))
+"""How a node that shuts down refuses what it has not read."""
 
 EVENT_STREAM: Final = [
     (b"content-type", b"text/event-stream"),
@@ -102,13 +107,18 @@ class Exchange:
         takes: what the client takes in reply.
     """
 
-    _open = _gone = _over = False
+    _open = _gone = _over = _is_cut_off = False
     _lock: anyio.Lock | None = None
     _companion: anyio.CancelScope | None = None
     _companion_over: anyio.Event | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
     on_gone: Callable[[], None] | None = None
     on_closing: Callable[[], None] | None = None
+
+    @property
+    def keeper(self) -> Keeper | None:
+        """See `calls.Exchange`: nothing of a modern request is kept but what its client carries."""
+        return None
 
     def __init__(self, node: Node, http: Mapping[str, Any], receive: Receive, send: Send, takes: Accepts) -> None:
         self._node = node
@@ -162,6 +172,8 @@ class Exchange:
             data = encode(error_message(request.id, INTERNAL_ERROR, text))
         finally:
             await self._end_companion()
+        if data is None and self._is_cut_off:
+            data = encode(cut_off(request))
         if data is None:
             await self._abandon()
         else:
@@ -235,15 +247,27 @@ class Exchange:
         """A modern request is cancelled by leaving it."""
 
     async def _notice_closing(self) -> None:
-        """A modern request is answered before the node ends; only a session's stream can go on elsewhere."""
+        """What runs when the node shuts down has a while to end by itself."""
+        await self._node.closing.wait()
+        await self._on_closing()
+        await self._node.cut_off()
+        self._is_cut_off = True
+        self.cancel()
+
+    async def _on_closing(self) -> None:
+        """A modern request is answered where it was made; only a session's stream can go on elsewhere."""
 
     async def _keep_open(self) -> None:
         await anyio.sleep(LATE_SECONDS)
         while True:
             if self._takes.events and not self._gone:
+                await self._before_late_opening()
                 await self._write(b": still here\n\n" if self._open else b"")
             await self._on_beat()
             await anyio.sleep(COMMENT_SECONDS)
+
+    async def _before_late_opening(self) -> None:
+        """When the stream is opened although nothing has come, and with each comment."""
 
     async def _on_beat(self) -> None:
         """Every 15 s, while the request is under way."""
@@ -266,136 +290,3 @@ class Exchange:
                 await self._send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM})
                 body = self._opening() + body
             await self._send({"type": "http.response.body", "body": body, "more_body": not last})
-
-
-class SessionExchange(Exchange):
-    """A request on a legacy session: its events are kept for replay, and its client may come back to them.
-
-    Args:
-        session: whose request it is.
-        sessions: where events are kept.
-        identity: the request's id.
-        grace_seconds: how long it goes on when its client has gone.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        http: Mapping[str, Any],
-        receive: Receive,
-        send: Send,
-        takes: Accepts,
-        *,
-        session: Session,
-        sessions: Sessions,
-        identity: RequestId,
-        grace_seconds: float,
-    ) -> None:
-        super().__init__(node, http, receive, send, takes)
-        self._session = session
-        self._sessions = sessions
-        self._identity = identity
-        self._grace_seconds = grace_seconds
-        self._sequence = 0
-        self._ordered: anyio.Lock | None = None
-
-    @cached_property
-    def _stream(self) -> str:
-        """The random id of its stream; most requests never need one."""
-        return secrets.token_hex(8)
-
-    async def send(self, message: Json) -> None:
-        """Send a message before the reply; kept for replay also while the client is away."""
-        if not self._takes.events or self._over:
-            return
-        if self._ordered is None:
-            self._ordered = anyio.Lock()
-        async with self._ordered:
-            await self._write(await self._kept(encode(message), INTERIM))
-
-    def _status(self, reply: Json) -> int:
-        """On a live session errors ride HTTP 200: many clients drop their transport on any other status."""
-        return 200
-
-    async def _kept(self, data: bytes, kind: bytes) -> bytes:
-        self._sequence = await self._sessions.publish(self._session, self._stream, kind + data)
-        return event(data, f"{self._stream}:{self._sequence}")
-
-    async def _last_event(self, data: bytes) -> bytes:
-        """The reply is kept where the stream can be resumed, and sent in any case."""
-        if not self._open or not (self._sequence or self._session.profile.revision.priming_events):
-            return event(data)
-        try:
-            return await self._kept(data, FINAL)
-        except StoreError as error:
-            _log.warning("session %s: a reply cannot be kept for replay: %s", self._session.id, error)
-            return event(data)
-
-    async def _abandon(self) -> None:
-        if self._open:
-            try:
-                await self._sessions.publish(self._session, self._stream, ENDED)
-            except StoreError as error:
-                _log.warning("session %s: the end of a call cannot be kept: %s", self._session.id, error)
-        await super()._abandon()
-
-    def _opening(self) -> bytes:
-        if self._session.profile.revision.priming_events:
-            return b": open\n\nid: %s:0\ndata:\n\n" % self._stream.encode()
-        return b": open\n\n"
-
-    async def _on_beat(self) -> None:
-        try:
-            await self._sessions.touch(self._session)
-        except StoreError as error:
-            _log.warning("session %s: the store is away: %s", self._session.id, error)
-
-    async def _notice_cancelled(self) -> None:
-        """Hear of a cancellation that came to another node; one of this node's finds the request itself."""
-        inbox = self._sessions.inbox(self._session)
-        while self._node.store.shared:
-            try:
-                entries = await self._sessions.hear(inbox, COMMENT_SECONDS)
-            except StoreError:
-                await anyio.sleep(COMMENT_SECONDS)
-                continue
-            if any(entry.kind == "cancelled" and entry.name == encode(self._identity).decode() for entry in entries):
-                self.cancel()
-                return
-
-    async def _notice_closing(self) -> None:
-        """Nothing can be answered any more on a stream that ends: whoever waits for a person gives up."""
-        await self._node.closing.wait()
-        if self._open:
-            await self._leave()
-        if self.on_closing is not None:
-            self.on_closing()
-
-    async def leave(self) -> None:
-        """End the stream, where a client of this revision knows to come back for the rest."""
-        if self._takes.events and self._session.profile.revision.priming_events and not (self._gone or self._over):
-            await self._leave()
-
-    async def _leave(self) -> None:
-        """End the stream so that the client comes back for the rest, here or at another node."""
-        tail = b"id: %s:%d\nretry: %d\n\n" % (self._stream.encode(), self._sequence, RETRY_MS)
-        await self._write(tail, last=True)
-        self._gone = True
-
-    async def _client_gone(self) -> None:
-        """Disconnect is not cancellation: the call goes on for the grace time, and longer if the client is back."""
-        attached, inbox = False, self._sessions.inbox(self._session)
-        deadline = anyio.current_time() + self._grace_seconds
-        while attached or anyio.current_time() < deadline:
-            patience = COMMENT_SECONDS if attached else deadline - anyio.current_time()
-            try:
-                entries = await self._sessions.hear(inbox, patience)
-            except StoreError:
-                await anyio.sleep(min(1.0, max(patience, 0.0)))
-                continue
-            for entry in entries:
-                if entry.kind in ("attached", "detached") and entry.name == self._stream:
-                    attached = entry.kind == "attached"
-                    deadline = anyio.current_time() + self._grace_seconds
-        _log.info("session %s: a client did not come back to its call, which is cancelled", self._session.id)
-        self._give_up()

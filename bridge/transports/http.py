@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from bridge.eras.batches import Batches
+from bridge.eras.shutting_down import SHUTTING_DOWN
 from bridge.errors import ProtocolError, StoreError
 from bridge.protocol.clients import Principal
 from bridge.protocol.inbound import Rejected, check_modern, is_modern, unsupported_version
@@ -32,12 +33,13 @@ from bridge.protocol.revisions import LEGACY, MODERN
 from bridge.sessions import Session, TooManySessions
 from bridge.transports.admission import Admission
 from bridge.transports.exchange import (
+    CLOSE,
+    CLOSING,
     EVENT_STREAM,
     RETRY_AFTER,
     Exchange,
     Receive,
     Send,
-    SessionExchange,
     event,
     refuse,
     send_empty,
@@ -46,7 +48,9 @@ from bridge.transports.exchange import (
 )
 from bridge.transports.gate import Accepts, Headers, Refusal, accepts, read_body
 from bridge.transports.parts import Parts
+from bridge.transports.session_exchange import SessionExchange
 from bridge.transports.streams import SessionStream
+from bridge.transports.taking_over import TakingOver
 
 __all__ = ["HttpTransport"]
 
@@ -66,9 +70,13 @@ class HttpTransport:
         self._node = parts.node
         self._modern = parts.modern
         self._legacy = parts.legacy
-        self._batches = Batches(parts.legacy, parts.sessions)
+        self._batches = Batches(parts.legacy, parts.sessions, parts.node.cut_off)
         self._sessions = parts.sessions
         self._publisher = parts.publisher
+        self._ownership = parts.ownership
+        self._taking_over = TakingOver(
+            parts.node, parts.sessions, parts.ownership, parts.legacy, parts.options.grace_seconds
+        )
         self._options = parts.options
         self._admission = Admission(parts.options)
 
@@ -82,8 +90,8 @@ class HttpTransport:
             method = scope["method"]
             if method == "POST":
                 await self._post(scope, headers, principal, receive, send)
-            elif method in ("GET", "DELETE") and headers.get(b"mcp-protocol-version") != MODERN.name.encode():
-                await self._get_or_delete(method, headers, principal, receive, send)
+            elif method in ("GET", "DELETE") and not _says_modern(headers):
+                await self._get_or_delete(scope, headers, principal, receive, send)
             else:
                 await refuse(send, _METHODS)
         except StoreError as error:
@@ -91,6 +99,9 @@ class HttpTransport:
             await send_store_away(send)
 
     async def _post(self, scope: Any, headers: Headers, principal: Principal, receive: Receive, send: Send) -> None:
+        if self._node.closing.is_set() and (_SESSION not in headers or _says_modern(headers)):
+            # What comes on a session is read: the answers and cancellations among it are for what still runs.
+            return await refuse(send, CLOSING)
         takes, refusal = _media(headers.get(b"content-type"), headers.get(b"accept"))
         if refusal is not None:
             return await refuse(send, refusal)
@@ -110,7 +121,7 @@ class HttpTransport:
         if isinstance(message, Request | Notification):
             if is_modern(message.params, headers.get(b"mcp-protocol-version")):
                 return await self._post_modern(message, scope, headers, principal, takes, receive, send)
-        elif headers.get(b"mcp-protocol-version") == MODERN.name.encode():
+        elif _says_modern(headers):
             reason = message.reason if isinstance(message, Invalid) else "clients send requests only"
             return await _reject(send, Rejected(INVALID_REQUEST, f"Invalid request: {reason}", id=message.id))
         return await self._post_legacy(message, scope, headers, principal, takes, receive, send)
@@ -167,6 +178,10 @@ class HttpTransport:
     async def _on_session(
         self, session: Session, request: Request, scope: Any, takes: Accepts, receive: Receive, send: Send
     ) -> None:
+        if self._node.closing.is_set():
+            # Many clients drop their session on any other status, and would open a new one elsewhere.
+            refused = encode(error_message(request.id, INTERNAL_ERROR, SHUTTING_DOWN))
+            return await send_json(send, 200, refused, (CLOSE,))
         if request.id in session.running:
             text = f"Invalid request: the id {request.id!r} is in use by a request under way"
             return await send_json(send, 200, encode(error_message(request.id, INVALID_REQUEST, text)))
@@ -178,7 +193,8 @@ class HttpTransport:
             takes,
             session=session,
             sessions=self._sessions,
-            identity=request.id,
+            ownership=self._ownership,
+            request=request,
             grace_seconds=self._options.grace_seconds,
         )
         session.running[request.id] = exchange
@@ -222,6 +238,8 @@ class HttpTransport:
         refused = self._batches.refused(session, messages)
         if refused is not None:
             return await _reject(send, refused)
+        if self._node.closing.is_set():
+            return await refuse(send, CLOSING)
         reply = await self._batches.run(session, messages, scope)
         if not reply.messages:
             return await send_empty(send, 202)
@@ -234,24 +252,36 @@ class HttpTransport:
         return await reply.delivered()
 
     async def _get_or_delete(
-        self, method: str, headers: Headers, principal: Principal, receive: Receive, send: Send
+        self, scope: Any, headers: Headers, principal: Principal, receive: Receive, send: Send
     ) -> None:
         if _SESSION not in headers:
             return await refuse(send, _METHODS)
         session = await self._session(headers, principal, msgspec.UNSET)
         if isinstance(session, Rejected):
             return await _reject(send, session, 404 if session.code == SESSION_NOT_FOUND else 400)
-        if method == "DELETE":
+        if scope["method"] == "DELETE":
             await self._sessions.end(session)
             return await send_empty(send, 204)
         if not accepts(headers.get(b"accept")).events:
             return await refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
         last = headers.get(b"last-event-id")
-        stream = SessionStream(session, self._sessions, receive, send, self._publisher, self._node.closing)
+        stream = SessionStream(
+            session,
+            self._sessions,
+            receive,
+            send,
+            self._publisher,
+            self._node.closing,
+            lambda name: self._taking_over.watch(session, name, scope),
+        )
         return await stream.serve(None if last is None else last.decode("latin-1"))
 
 
 _METHODS: Final = Refusal(405, "This endpoint takes POST; GET and DELETE only on a session", ((b"allow", b"POST"),))
+
+
+def _says_modern(headers: Headers) -> bool:
+    return headers.get(b"mcp-protocol-version") == MODERN.name.encode()
 
 
 @lru_cache(maxsize=256)

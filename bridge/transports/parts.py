@@ -5,6 +5,7 @@ import msgspec
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.modern import ModernEra
 from bridge.node import Node
+from bridge.ownership import Ownership
 from bridge.publishing import Publisher
 from bridge.server import Options
 from bridge.sessions import Sessions
@@ -20,6 +21,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         modern: answers modern requests.
         legacy: answers the messages of sessions.
         sessions: finds and opens sessions.
+        ownership: whose the requests of sessions are.
         publisher: where streams hear of changes.
         options: how the bridge is set up.
     """
@@ -28,5 +30,6 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     modern: ModernEra
     legacy: LegacyEra
     sessions: Sessions
+    ownership: Ownership
     publisher: Publisher
     options: Options

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import anyio
 
+from bridge.calls import Keeper
+from bridge.eras.shutting_down import cut_off
 from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.messages import INTERNAL_ERROR, Json, Request, RequestId, encode, error_message
@@ -33,6 +35,7 @@ class ConnectionExchange:
     on_gone: Callable[[], None] | None = None
     on_delivered: Callable[[], Awaitable[None]] | None = None
     on_closing: Callable[[], None] | None = None
+    keeper: Keeper | None = None
 
     def __init__(self, say: Say, scope: anyio.CancelScope, http: Mapping[str, Any] | None = None) -> None:
         self._say = say
@@ -186,8 +189,7 @@ class RunningRequests:
             with exchange.scope:
                 await exchange.finish(await _reply(request, handle(exchange)))
             if exchange.scope.cancelled_caught:
-                text = f"{request.method} was cancelled: the server is shutting down"
-                await exchange.finish(encode(error_message(request.id, INTERNAL_ERROR, text)))
+                await exchange.finish(encode(cut_off(request)))
         finally:
             del self._exchanges[request.id]
 

@@ -21,6 +21,7 @@ from bridge.stores.reader import LogReader
 from bridge.transports.admission import Admission
 from bridge.transports.connection import Connection, Guest
 from bridge.transports.exchange import (
+    CLOSING,
     COMMENT_SECONDS,
     EVENT_STREAM,
     RETRY_MS,
@@ -37,9 +38,6 @@ from bridge.transports.parts import Parts
 from bridge.transports.sending import Sending
 
 __all__ = ["SseTransport"]
-
-SHUTDOWN_SECONDS: Final = 5.0
-"""How long what runs may go on when the server shuts down."""
 
 MAX_POSTED: Final = 256
 """How many messages may wait to be taken; a client that posts faster than that loses its stream."""
@@ -75,12 +73,15 @@ class SseTransport:
                 return await refuse(send, Refusal(405, "This endpoint takes GET", ((b"allow", b"GET"),)))
             if not accepts(headers.get(b"accept")).events:
                 return await refuse(send, Refusal(406, "GET gives a stream: Accept must allow text/event-stream"))
+            if self._parts.node.closing.is_set():
+                return await refuse(send, CLOSING)
             posts = _Posts(self._store, secrets.token_urlsafe(24), principal)
             await posts.open()
         except StoreError as error:
             _log.error("%s", error)
             return await send_store_away(send)
-        guest = Guest(principal=principal, http=scope, can_be_modern=False, grace_seconds=SHUTDOWN_SECONDS)
+        grace_seconds = self._parts.options.shutdown_seconds
+        guest = Guest(principal=principal, http=scope, can_be_modern=False, grace_seconds=grace_seconds)
         # Beside this one, wherever that is mounted.
         beside = scope["path"].rstrip("/").rpartition("/")[0]
         return await _Stream(self._parts, posts, guest, receive, send).serve(f"{beside}/messages?sessionId={posts.id}")

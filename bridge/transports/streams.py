@@ -6,7 +6,8 @@ A stream is read from its log, so that any node can serve it. Source: basic/tran
 import logging
 import re
 import secrets
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 import anyio
 
@@ -32,6 +33,7 @@ class SessionStream:
         send: the ASGI callable.
         publisher: where it hears of changes that concern every client.
         closing: set when the node shuts down.
+        watch: looks after the request whose stream is read, while it is.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class SessionStream:
         send: Send,
         publisher: Publisher,
         closing: anyio.Event,
+        watch: Callable[[str], Coroutine[Any, Any, None]],
     ) -> None:
         self._session = session
         self._sessions = sessions
@@ -49,6 +52,7 @@ class SessionStream:
         self._send = send
         self._publisher = publisher
         self._closing = closing
+        self._watch = watch
         self._token = secrets.token_hex(8)
         self._done = False
         self._outbox = sessions.outbox(session, STANDALONE)
@@ -68,6 +72,8 @@ class SessionStream:
                 tasks.start_soon(self._until_gone, tasks.cancel_scope)
                 tasks.start_soon(self._until_closing, tasks.cancel_scope)
                 tasks.start_soon(self._until_ended, stream, arrived, tasks.cancel_scope)
+                if stream != STANDALONE:
+                    tasks.start_soon(self._watch, stream)
                 await self._follow(stream)
                 tasks.cancel_scope.cancel()
         finally:

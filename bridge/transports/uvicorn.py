@@ -3,6 +3,7 @@
 import gc
 import socket
 from collections.abc import Callable
+from math import ceil
 from typing import Any, Protocol
 
 import uvicorn
@@ -15,11 +16,17 @@ from bridge.transports.websocket import PING_SECONDS
 
 __all__ = ["Drainable", "Server", "serve", "settings"]
 
-_GRACE_SECONDS = 10
+_CLEANUP_SECONDS = 5
+"""How long what was cut off may take to clean up, before its task is cancelled once more."""
 
 
 class Drainable(Protocol):
     """An ASGI app that can end its streams."""
+
+    @property
+    def shutdown_seconds(self) -> float:
+        """How long what runs may go on once the process is told to end."""
+        ...
 
     async def start(self) -> None:
         """Begin to serve; what it raises ends the process before it listens."""
@@ -99,7 +106,7 @@ def settings(app: Drainable, **options: Any) -> uvicorn.Config:
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
-        "timeout_graceful_shutdown": _GRACE_SECONDS,
+        "timeout_graceful_shutdown": ceil(app.shutdown_seconds) + _CLEANUP_SECONDS,
     }
     return uvicorn.Config(app, **{**defaults, **options})
 

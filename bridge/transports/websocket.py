@@ -11,11 +11,12 @@ from typing import Any, Final, Protocol
 
 import anyio
 
+from bridge.eras.shutting_down import SHUTTING_DOWN
 from bridge.protocol.clients import Principal
 from bridge.protocol.messages import MAX_BODY_BYTES
 from bridge.transports.admission import Admission
 from bridge.transports.connection import Connection, Guest
-from bridge.transports.exchange import Receive, Send, refusal_body
+from bridge.transports.exchange import RETRY_AFTER, Receive, Send, refusal_body
 from bridge.transports.gate import Refusal
 from bridge.transports.parts import Parts
 from bridge.transports.sending import Sending
@@ -28,11 +29,10 @@ PING_SECONDS: Final = 20.0
 """How often the server looks whether the connection is alive. No answer is waited for: a client that reads nothing
 while its form is open does not see the ping either."""
 
-SHUTDOWN_SECONDS: Final = 5.0
-"""How long what runs may go on when the server shuts down."""
-
 _CLOSE_SECONDS: Final = 5.0
-_DRAIN_SECONDS: Final = 15.0
+_CLEANUP_SECONDS: Final = 10.0
+"""How long connections may take to end after what ran on them."""
+
 _GOING_AWAY, _NOT_TEXT, _POLICY, _TOO_LARGE = 1001, 1003, 1008, 1009
 _log = logging.getLogger("bridge.websocket")
 
@@ -70,7 +70,7 @@ class Socket:
     def __init__(self, parts: Parts, carrier: Carrier, principal: Principal, scope: Mapping[str, Any]) -> None:
         self._carrier = carrier
         self._closing = parts.node.closing
-        guest = Guest(principal=principal, http=scope, grace_seconds=SHUTDOWN_SECONDS)
+        guest = Guest(principal=principal, http=scope, grace_seconds=parts.options.shutdown_seconds)
         self._sending = Sending(carrier.send)
         self._connection = Connection(parts, self._sending.write, guest)
         self._close: tuple[int, str] | None = None
@@ -145,7 +145,7 @@ class WebSocketTransport:
     async def admit(self, scope: Any) -> Principal | Refusal:
         """Decide about a handshake: who is behind it, or why it is refused."""
         if self._parts.node.closing.is_set():
-            return Refusal(503, "The server shuts down")
+            return Refusal(503, SHUTTING_DOWN, RETRY_AFTER)
         principal = await self._admission.admit(scope, dict(scope["headers"]))
         if isinstance(principal, Refusal):
             return principal
@@ -162,7 +162,7 @@ class WebSocketTransport:
 
     async def drain(self) -> None:
         """Wait until no connection is left, once the node is closing."""
-        with anyio.move_on_after(_DRAIN_SECONDS):
+        with anyio.move_on_after(self._parts.options.shutdown_seconds + _CLEANUP_SECONDS):
             for socket in list(self._open):
                 await socket.ended.wait()
 

@@ -40,7 +40,7 @@ class WebSocketServer:
 
     def __init__(self, parts: Parts) -> None:
         self._transport = WebSocketTransport(parts)
-        self._closing = parts.node.closing
+        self._node = parts.node
         self._admitted: WeakKeyDictionary[ServerConnection, tuple[Principal, Mapping[str, Any]]] = WeakKeyDictionary()
         """By connection: a handshake may still fail that was let in."""
 
@@ -71,7 +71,7 @@ class WebSocketServer:
                 started(_url(server))
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._heed_signals)
-                await self._closing.wait()
+                await self._node.closing.wait()
                 tasks.cancel_scope.cancel()
             server.close(close_connections=False)
             await self._transport.drain()
@@ -98,7 +98,7 @@ class WebSocketServer:
             return
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for _ in signals:
-                self._closing.set()
+                self._node.close()
                 return
 
 

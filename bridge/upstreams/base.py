@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
+import anyio
 import msgspec
 
 from bridge.asking.checking import InvalidReply
@@ -18,6 +19,7 @@ from bridge.asking.routes import RouteName
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.inbound import ParameterHeaders
 from bridge.protocol.messages import Json
+from bridge.stores.base import Store
 
 __all__ = [
     "AskingRules",
@@ -64,8 +66,13 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 class Hold(Protocol):
     """A call that is suspended at its questions: `Upstream.run` goes on with it once the journal has their answers."""
 
-    on_over: Callable[[], None] | None
-    """Told when nobody's answer is wanted any more: the call has ended, or has withdrawn its question."""
+    @property
+    def on_over(self) -> Callable[[], None] | None:
+        """Told when nobody's answer is wanted any more: the call has ended, or has withdrawn its question."""
+        ...
+
+    @on_over.setter
+    def on_over(self, told: Callable[[], None] | None) -> None: ...
 
     @property
     def is_over(self) -> bool:
@@ -228,17 +235,23 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         node_id: names the process, among those that share its store.
+        store: what they share.
+        is_alive: whether a process of that id still serves.
         spawn: starts a task that ends with the process; what it raises is logged.
         changed: tells clients that a list (`tools`, `prompts`, `resources`) or the resource at a URI has changed.
         tell: sends a notification to one legacy session, by its id, on the stream that belongs to no call.
         completed: tells the client of a URL question that its page is done, by the question's `elicitation_id`.
+        closing: waits until the process begins to shut down; what is suspended is ended then.
     """
 
     node_id: str
+    store: Store
+    is_alive: Callable[[str], Awaitable[bool]]
     spawn: Callable[..., None]
     changed: Callable[[str, str | None], Awaitable[None]]
     tell: Callable[[str, Json], Awaitable[None]]
     completed: Callable[[str], Awaitable[bool]]
+    closing: Callable[[], Awaitable[None]] = anyio.sleep_forever
 
 
 class Upstream(Protocol):

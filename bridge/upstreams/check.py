@@ -14,6 +14,7 @@ from bridge.asking.routes import RouteName
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import MODERN
+from bridge.stores.memory import MemoryStore
 from bridge.upstreams.base import (
     Call,
     CallRequest,
@@ -110,7 +111,18 @@ async def _started(make: Callable[[], Upstream | Awaitable[Upstream]]) -> AsyncI
             def spawn(run: Callable[..., Any], *args: Any) -> None:
                 tasks.start_soon(run, *args)
 
-            around = Surroundings(node_id="check", spawn=spawn, changed=drop, tell=drop, completed=completed)
+            async def is_alive(node_id: str) -> bool:
+                return node_id == "check"
+
+            around = Surroundings(
+                node_id="check",
+                store=MemoryStore(),
+                is_alive=is_alive,
+                spawn=spawn,
+                changed=drop,
+                tell=drop,
+                completed=completed,
+            )
             await upstream.start(around)
             try:
                 yield upstream

@@ -55,6 +55,10 @@ class Holds(Generic[Call]):
             self._until[call_id] = until
             self._stirred.set()
 
+    def find(self, call_id: str) -> Call | None:
+        """Look at a suspended call; None where it is not, or no longer, suspended here."""
+        return self._calls.get(call_id)
+
     def take(self, call_id: str) -> Call | None:
         """Find a call to go on with; None where it is not, or no longer, suspended here."""
         self._until.pop(call_id, None)

@@ -226,6 +226,11 @@ class Live:
         if self._stirred is not None:
             self._stirred.set()
 
+    @property
+    def call(self) -> Call:
+        """The call, as its driver has it, or its last one had it."""
+        return self._call
+
     # -- what the driver does ------------------------------------------------------------------------------------
 
     async def advance(self, call: Call) -> Outcome:

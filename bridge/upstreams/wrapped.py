@@ -13,6 +13,7 @@ from bridge.protocol.clients import ClientProfile
 from bridge.protocol.inbound import ParameterHeaders
 from bridge.protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, Json, notification
 from bridge.protocol.revisions import LATEST_LEGACY
+from bridge.upstreams.attending import Attending
 from bridge.upstreams.base import (
     Call,
     Caller,
@@ -27,6 +28,7 @@ from bridge.upstreams.base import (
     Surroundings,
 )
 from bridge.upstreams.direct import Direct
+from bridge.upstreams.elsewhere import Elsewhere
 from bridge.upstreams.endings import failed
 from bridge.upstreams.holds import Holds
 from bridge.upstreams.known import KnownTools
@@ -149,6 +151,8 @@ class Wrapped:
         # Without looking up for each call which event loop there is.
         self._new_scope: Callable[[], anyio.CancelScope] = type(anyio.CancelScope())
         self._holds: Holds[Live] = Holds(around.node_id, self._rules.max_holds)
+        self._elsewhere = Elsewhere(around)
+        self._attending = Attending(around, self._holds, self._run)
         await self._server.start(around.spawn)
         self._links = Links(
             self._server,
@@ -173,8 +177,12 @@ class Wrapped:
             _log.warning("%s does not list its tools: %s", self._server.name, listed.message)
         await self._links.end_session(nobody.id)
         around.spawn(self._holds.watch)
+        around.spawn(self._end_holds)
         around.spawn(self._under_way.watch)
         around.spawn(self._links.watch)
+        if around.store.shared:
+            around.spawn(self._attending.serve)
+            around.spawn(self._attending.watch)
 
     async def aclose(self) -> None:
         """See `Upstream`."""
@@ -184,6 +192,11 @@ class Wrapped:
         await self._under_way.aclose()
         await self._links.aclose()
         await self._server.aclose()
+
+    async def _end_holds(self) -> None:
+        """Nobody can go on with them here once the process shuts down; their servers hear it while there is time."""
+        await self._around.closing()
+        await self._holds.end_all()
 
     async def end_session(self, session_id: str) -> None:
         """See `Upstream`."""
@@ -230,11 +243,21 @@ class Wrapped:
         """See `Upstream`."""
         if self._tools.is_hidden(call.request.target) and call.request.method == "tools/call":
             return Failed(INVALID_PARAMS, f"Unknown tool: {call.request.target}")
+        if call.journal.held:
+            self._attending.forget(call.id)
+        return await self._run(call)
+
+    async def _run(self, call: Call) -> Outcome:
+        """Run a call for whoever drives it, here or at another node."""
         live: Live | None = None
         if call.journal.held:
             live = self._holds.take(call.id)
-            if live is None and not await self._may_run_again(call.request):
-                return _lost_hold(call.request)
+            if live is None:
+                came = await self._elsewhere.go_on(call)
+                if came is not None:
+                    return came
+                if not await self._may_run_again(call.request):
+                    return _lost_hold(call.request)
             call.journal.held = ""
         for _ in range(_MAX_STATES):
             run = live or self._begin(call)

@@ -17,9 +17,9 @@ ASKED: Final = (
     | _ids("LEG", range(1, 14))
     | _ids("PSH", range(1, 9))
     | _ids("CHT", range(1, 16))
-    | _ids("UPS", range(1, 12), 13, 14)
+    | _ids("UPS", range(1, 15))
     | _ids("TRN", range(1, 8))
     | _ids("AUT", 1, 3)
 )
 
-NOT_YET: Final = _ids("UPS", 12) | _ids("AUT", 2) | _ids("APR", range(1, 4))
+NOT_YET: Final = _ids("AUT", 2) | _ids("APR", range(1, 4))

@@ -11,7 +11,7 @@ from bridge import Bridge
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.protocol.clients import Principal
 from bridge.server import Denied
-from bridge.transports import sending, websocket
+from bridge.transports import sending
 from tests.behaviours.sockets import Refused, SocketClient, connected
 from tests.behaviours.talking import META, hello, is_reply, request, said
 from tests.behaviours.works import Work, happens, lives, make
@@ -328,11 +328,8 @@ async def test_at_shutdown_what_runs_may_finish_and_then_the_connection_is_close
 
 
 @behaviour("TRN-6")
-async def test_at_shutdown_what_goes_on_is_cancelled_and_says_so(
-    bridge: Bridge, work: Work, tap: Tap, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(websocket, "SHUTDOWN_SECONDS", 0.01)
-    app = bridge.asgi()
+async def test_at_shutdown_what_goes_on_is_cancelled_and_says_so(work: Work, tap: Tap) -> None:
+    app = make(work, shutdown_seconds=0.01).asgi()
     async with app.lifespan(), connected(app, tap) as mcp, anyio.create_task_group() as tasks:
         await mcp.initialize()
         await mcp.start("a", "use")

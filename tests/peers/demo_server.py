@@ -13,7 +13,7 @@ from pathlib import Path
 _REPOSITORY = Path(__file__).parents[2]
 _START_SECONDS = 20
 _EXIT_SECONDS = 8
-_EXPECTED_COMPLAINT = "No --key-file:"
+_EXPECTED_COMPLAINT = "A random key seals"
 
 
 @contextmanager

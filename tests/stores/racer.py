@@ -1,6 +1,7 @@
-"""What another process does in a test: `python -m tests.stores.racer race|append PATH …`."""
+"""What another process does in a test: `python -m tests.stores.racer race|append|fork PATH …`."""
 
 import json
+import os
 import sys
 import time
 
@@ -36,6 +37,20 @@ async def append(store: SqliteStore, number: int) -> None:
         await store.append("times", str(time.monotonic()).encode(), ttl_seconds=TTL, max_entries=10)
 
 
+async def put_many(store: SqliteStore, number: int) -> None:
+    print(json.dumps([await store.put("key", b"x", ttl_seconds=TTL) for _ in range(number)]), flush=True)
+
+
+def fork(path: str, number: int) -> None:
+    """Fork with a store that is open and has versions in reserve; parent and child print the versions they write."""
+    store = SqliteStore(path)
+    anyio.run(store._more_versions)
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    anyio.run(put_many, store, number)
+
+
 async def main(*args: str) -> None:
     what, path, number, *name = args
     store = SqliteStore(path)
@@ -44,4 +59,7 @@ async def main(*args: str) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "fork":
+        fork(sys.argv[2], int(sys.argv[3]))
+        sys.exit()
     anyio.run(main, *sys.argv[1:])

@@ -55,6 +55,18 @@ async def test_records_that_are_over_go_without_being_asked_for(clock: Clock) ->
     assert list(store._families) == ["new"]
 
 
+async def test_many_that_are_over_at_once_are_not_counted_and_swept_in_steps(clock: Clock) -> None:
+    store = MemoryStore(clock=clock)
+    for number in range(5000):
+        await store.put(f"a/{number}", b"x", ttl_seconds=1 + number % 2)
+    await clock.advance(1.5)
+    assert await store.count("a") == 2500
+    assert len(store._records.items) == 4000  # a step is bounded, and what is left is looked over
+    assert await store.scan("a", limit=3) == ["a/1", "a/1001", "a/1003"]
+    assert await store.count("a") == 2500
+    assert len(store._records.items) == 2500
+
+
 async def test_records_that_are_taken_early_leave_nothing_behind(clock: Clock) -> None:
     store = MemoryStore(clock=clock)
     for number in range(10_000):

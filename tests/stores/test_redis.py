@@ -203,9 +203,10 @@ async def test_all_keys_of_a_store_share_one_slot(store: RedisStore, redis_url: 
     await store.put("a/b}{c}", b"1", ttl_seconds=60)
     await store.append("log", b"1", ttl_seconds=60, max_entries=1)
     async with Redis.from_url(redis_url, decode_responses=True) as client:
-        keys: list[Any] = await client.keys(f"*{store._tag}*")
+        (tag,) = store._tags
+        keys: list[Any] = await client.keys(f"*{tag}*")
         assert len(keys) == 7
-        assert all(key.startswith(f"{store._tag}:") for key in keys)
+        assert all(key.startswith(f"{tag}:") for key in keys)
 
 
 async def test_a_closed_store_says_so_and_leaves_no_task(redis_url: str) -> None:
@@ -220,7 +221,7 @@ async def test_a_closed_store_says_so_and_leaves_no_task(redis_url: str) -> None
         group.start_soon(wait)
         await anyio.wait_all_tasks_blocked()
         await store.aclose()
-    assert store._listener is not None
-    assert store._listener.done()
+    assert store._wakes._listener is not None
+    assert store._wakes._listener.done()
     with pytest.raises(StoreError, match="closed"):
         await store.get("a")

@@ -13,6 +13,7 @@ from bridge.errors import ConfigurationError, MissingExtraError
 from bridge.stores import LogPage, MemoryStore, Record, Store, open_store
 from bridge.stores.check import check_store
 from bridge.stores.redis import RedisStore
+from bridge.stores.space import Space
 from bridge.stores.sqlite import SqliteStore
 from tests.stores.conftest import Clock
 
@@ -45,6 +46,24 @@ async def test_the_sqlite_store_keeps_the_contract_on_the_real_clock(tmp_path: P
         return SqliteStore(tmp_path / "store.db")
 
     await check_store(make)
+
+
+async def test_a_part_of_a_store_keeps_the_contract(tmp_path: Path) -> None:
+    async def make() -> Store:
+        return Space(SqliteStore(tmp_path / "store.db"), "desk")
+
+    await check_store(make)
+
+
+async def test_parts_of_a_store_see_nothing_of_each_other() -> None:
+    whole = MemoryStore()
+    desk, shop = Space(whole, "desk"), Space(whole, "shop")
+    await desk.put("session/1", b"", ttl_seconds=60)
+    await desk.append("log", b"", ttl_seconds=60, max_entries=1)
+    assert await shop.get("session/1") is None
+    assert (await shop.count("session"), await shop.scan("session")) == (0, [])
+    assert await shop.wait({"log": 0}, 0) == set()
+    assert (await desk.count("session"), await desk.scan("session")) == (1, ["session/1"])
 
 
 async def test_the_redis_store_keeps_the_contract(redis_url: str) -> None:

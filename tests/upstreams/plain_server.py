@@ -122,6 +122,19 @@ def count_up(arguments: Json, params: Json) -> Tool:
     yield {}
 
 
+def ask_and_count(arguments: Json, params: Json) -> Tool:
+    answer = yield form("Count?")
+    journal(f"counts {answer['action']}")
+    yield from count_up(arguments, params)
+    return text("counted")
+
+
+def ask_and_hang(arguments: Json, params: Json) -> Tool:
+    yield form("Hang?")
+    journal("hanging")
+    yield {}
+
+
 def touch(arguments: Json, params: Json) -> Tool:
     say({"method": "notifications/resources/updated", "params": {"uri": arguments["uri"]}})
     say({"method": "notifications/tools/list_changed"})
@@ -136,7 +149,22 @@ def die(arguments: Json, params: Json) -> Tool:
 
 TOOLS = {
     tool.__name__: tool
-    for tool in (close, greet, sign_in, open_page, summarize, roots, needs_page, fail, echo, count_up, touch, die)
+    for tool in (
+        close,
+        greet,
+        sign_in,
+        open_page,
+        summarize,
+        roots,
+        needs_page,
+        fail,
+        echo,
+        count_up,
+        ask_and_count,
+        ask_and_hang,
+        touch,
+        die,
+    )
 }
 CAPABILITIES = {
     "tools": {"listChanged": True},
@@ -230,7 +258,8 @@ class Server:
             say({"id": identity, kind: ended.value.get("error", ended.value)})
             return
         self.asking[self.next_id] = (identity, tool)
-        say({"id": self.next_id, **question})
+        if question:
+            say({"id": self.next_id, **question})
         self.next_id += 1
         if "--blocking" in sys.argv:
             self.serve_until_answered()
