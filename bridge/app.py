@@ -1,5 +1,6 @@
 """`Bridge`: what a user holds. It registers tools, wraps servers, and makes apps that serve them."""
 
+import importlib
 import logging
 import os
 from collections.abc import Callable
@@ -69,6 +70,7 @@ class _OptionFields(TypedDict, total=False):
     threads: PositiveInt
     transports: tuple[Transport, ...]
     health: bool
+    metrics: bool
 
 
 _option_checker: TypeAdapter[Any] = TypeAdapter(
@@ -125,6 +127,7 @@ class Bridge:
 
     Raises:
         ConfigurationError: a store or option that cannot work, or no keys for a store that nodes share.
+        MissingExtraError: an option needs a package that is not installed.
     """
 
     def __init__(
@@ -149,6 +152,9 @@ class Bridge:
             info["title"] = title
         self.server = ServerInfo(info=info, instructions=instructions)
         self.options = Options(**options)
+        if self.options.metrics:
+            # Said here, and not when the app is made.
+            importlib.import_module("bridge.observing.metrics")
         self.store, self.keys = _at_rest(store, keys)
         self.functions = Functions(self.options.threads)
         self._make_upstream = upstream

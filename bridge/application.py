@@ -16,8 +16,10 @@ from bridge.claims import Claims
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
+from bridge.eras.ports import Legacy, Modern
 from bridge.errors import ConfigurationError, StoreError
 from bridge.node import Node
+from bridge.observing.onlookers import Onlookers
 from bridge.ownership import Ownership
 from bridge.pending import SealedPending, SessionPending
 from bridge.publishing import Change, Publisher
@@ -25,7 +27,7 @@ from bridge.routes.chat import Chat, ChatRules, NoChat
 from bridge.routes.push import Push
 from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Options, ServerInfo
-from bridge.sessions import Session, Sessions, complete_page
+from bridge.sessions import Sessions, complete_page
 from bridge.stores import SealedStore, Store
 from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_store_away
@@ -73,7 +75,8 @@ class Application:
         self._parts: Parts | None = None
         self._endpoints: Endpoints | None = None
         self._starting = anyio.Lock()
-        self.node = Node(serves.store, serves.options.shutdown_seconds)
+        self._onlookers = Onlookers(serves.store, metrics=serves.options.metrics)
+        self.node = Node(self._onlookers.store, serves.options.shutdown_seconds)
         self._signals = EndSignals(self.node.close)
         self.sessions = Sessions(self.node, serves.options.sessions)
         self.publisher = Publisher(self.node)
@@ -174,13 +177,13 @@ class Application:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _session_ended(self, session: Session) -> None:
+    def _session_ended(self, session_id: str) -> None:
         if self.node.running:
-            self.node.spawn(self.upstream.end_session, session.id)
+            self.node.spawn(self.upstream.end_session, session_id)
 
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""
-        node, sessions, publisher, store = self.node, self.sessions, self.publisher, self._serves.store
+        node, sessions, publisher, store = self.node, self.sessions, self.publisher, self.node.store
 
         async def changed(kind: Any, uri: str | None) -> None:
             await publisher.publish(Change(kind, uri))
@@ -199,7 +202,8 @@ class Application:
     async def _build(self) -> Parts:
         """Put the parts together."""
         serves, node, sessions = self._serves, self.node, self.sessions
-        options, upstream, store = serves.options, self.upstream, serves.store
+        onlookers, options, store = self._onlookers, serves.options, node.store
+        upstream = onlookers.upstream(self.upstream)
         claims = Claims(node)
         seal = Seal(serves.keys, secrets.token_bytes(16))
         server = _named(serves.server, upstream.said)
@@ -233,11 +237,14 @@ class Application:
             RouteName.CHAT: no_chat or sessions_chat,
             RouteName.REFUSE: RefuseOnSession(),
         }
-        modern_calls = Calls(upstream, claims, modern_routes, rules=rules, client_rules=options.client_rules)
-        legacy_calls = Calls(upstream, claims, legacy_routes, rules=rules, client_rules=options.client_rules)
+        modern_calls, legacy_calls = (
+            Calls(upstream, claims, onlookers.routes(routes), rules=rules, client_rules=options.client_rules)
+            for routes in (modern_routes, legacy_routes)
+        )
         listening = Listening(upstream, self.publisher)
-        modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
-        legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        modern: Modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
+        legacy: Legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        modern, legacy = onlookers.eras(modern, legacy)
         return Parts(
             node=node,
             modern=modern,
@@ -246,6 +253,7 @@ class Application:
             ownership=Ownership(node),
             publisher=self.publisher,
             options=options,
+            metrics=onlookers.page(self.upstream),
         )
 
 

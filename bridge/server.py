@@ -73,6 +73,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         transports: what the ASGI app serves: `http` at its own path, `sse` (`/sse` and `/messages`) and `websocket`
             (`/ws`) beside it.
         health: whether it serves `/healthz` (the process is alive) and `/readyz` (its store answers) beside it.
+        metrics: whether it serves `/metrics` for Prometheus beside it, to everybody (extra `metrics`).
     """
 
     elicitation: bool = False
@@ -97,3 +98,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 40
     transports: tuple[Transport, ...] = ("http", "sse", "websocket")
     health: bool = True
+    metrics: bool = False

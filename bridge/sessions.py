@@ -63,6 +63,7 @@ _LOG_ENTRIES: Final = 1000
 _CACHED: Final = 2048
 _CHANGES: Final = "sessions"
 _RETRY_SECONDS: Final = 1.0
+_ENDED: Final = "ended"
 _LOOK_SECONDS: Final = 30.0
 _log = logging.getLogger("bridge.sessions")
 
@@ -161,6 +162,16 @@ class Session:
         )
 
     @property
+    def log_level(self) -> str | None:
+        """What `logging/setLevel` said."""
+        return self.record.log_level
+
+    @property
+    def subscriptions(self) -> list[str]:
+        """The resources that the client subscribed to."""
+        return self.record.subscriptions
+
+    @property
     def unable(self) -> dict[str, str]:
         """For each mode in which the client turned out not to be askable, why."""
         return self.record.unable
@@ -193,8 +204,8 @@ class Sessions:
         default = 7 * 86400.0 if self._store.durable else 1800.0
         self.idle_seconds = default if limits.idle_seconds is None else limits.idle_seconds
         self._touch_seconds = min(_TOUCH_SECONDS, self.idle_seconds / 3)
-        self.on_ended: Callable[[Session], object] | None = None
-        """Told of each session that this node knew and that has ended."""
+        self.on_ended: Callable[[str], object] | None = None
+        """Told the id of each session that has ended: here, at another node, or unseen by this one."""
 
     async def start(self) -> None:
         """Begin to hear of other nodes' changes."""
@@ -292,7 +303,7 @@ class Sessions:
         await self._store.take(session.key)
         await self.tell(session, Entry("ended"))
         self._gone(session)
-        await self._announce(session)
+        await self._announce(session, _ENDED)
 
     def _gone(self, session: Session) -> None:
         """A session has ended: nothing of it goes on here."""
@@ -300,7 +311,7 @@ class Sessions:
         for running in list(session.running.values()):
             running.cancel()
         if self.on_ended is not None:
-            self.on_ended(session)
+            self.on_ended(session.id)
 
     async def cancel(self, session: Session, identity: RequestId) -> None:
         """Cancel a request of a session, on whatever node it runs."""
@@ -400,9 +411,9 @@ class Sessions:
             del self._cache[key]
         return session
 
-    async def _announce(self, session: Session) -> None:
+    async def _announce(self, session: Session, change: str = "") -> None:
         if self._store.shared:
-            value = f"{self._node.id} {session.key}".encode()
+            value = f"{self._node.id} {session.key} {change}".encode()
             await self._store.append(_CHANGES, value, ttl_seconds=_LOG_SECONDS, max_entries=10_000)
 
     async def _follow_changes(self) -> None:
@@ -416,9 +427,12 @@ class Sessions:
                     for session in self._cache.values():
                         session.touched_at = float("-inf")
                 for entry in entries:
-                    node, _, key = entry.value.decode().partition(" ")
+                    node, key, change = entry.value.decode().split(" ")
                     if node != self._node.id and key in self._cache:
                         await self.refresh(self._cache[key])
+                    elif node != self._node.id and change == _ENDED and self.on_ended is not None:
+                        # Not decoded here any more, but perhaps still with a session at a wrapped server.
+                        self.on_ended(key.rpartition("/")[2])
             except StoreError as error:
                 _log.warning("changes by other nodes are not heard at the moment: %s", error)
                 await anyio.sleep(_RETRY_SECONDS)

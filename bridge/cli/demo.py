@@ -38,6 +38,7 @@ def demo(
     shutdown_seconds: Annotated[
         float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
     ] = 10.0,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Serve /metrics for Prometheus, to everybody.")] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve the help desk: tools that ask their user, for clients of every revision."""
@@ -59,6 +60,7 @@ def demo(
             base_url=reached,
             allowed_hosts=tuple(allow_host or ()),
             shutdown_seconds=shutdown_seconds,
+            metrics=metrics,
         )
         if stdio:
             bridge.run_stdio()

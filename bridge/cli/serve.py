@@ -113,6 +113,7 @@ def serve(
     ] = False,
     shutdown_seconds: ShutdownSeconds = 10.0,
     health: Annotated[bool, typer.Option(help="Whether /healthz and /readyz are served.")] = True,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Serve /metrics for Prometheus, to everybody.")] = False,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
@@ -125,6 +126,7 @@ def serve(
             "allowed_origins": tuple(allow_origin or ()),
             "shutdown_seconds": shutdown_seconds,
             "health": health,
+            "metrics": metrics,
         }
         reached = _reached(header, protocol, shared, processes, concurrent)
         rules = WrapRules(resume=resume, repeatable=repeatable)

@@ -5,11 +5,12 @@ from typing import Final, cast
 
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING, read_call
 from bridge.asking.routes import sees_fallback
-from bridge.calls import Calls, Exchange, Stored, Waiting, interrupted
+from bridge.calls import Calls, Exchange, interrupted
 from bridge.claims import Ending, InputRequired, Released
 from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
 from bridge.eras.outlet import CallOutlet, progress_token
 from bridge.errors import ProtocolError
+from bridge.ownership import OwnedCall
 from bridge.protocol.clients import Principal
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import (
@@ -115,33 +116,23 @@ class LegacyEra:
         """Answer a request on a session: the response message, a result or an error."""
         return _reply(request, await self._answer(session, request, exchange))
 
-    async def go_on(
-        self,
-        session: Session,
-        request: Request,
-        exchange: Exchange,
-        stored: Stored | None,
-        waiting: Waiting | None,
-        *,
-        repeatable: bool,
-    ) -> Json:
+    async def go_on(self, session: Session, owned: OwnedCall, exchange: Exchange, *, repeatable: bool) -> Json:
         """Answer a request whose node is lost: the response message, a result or an error.
 
         Args:
             session: whose request it is.
-            request: the request.
+            owned: the request, and what is known of its call.
             exchange: the way back.
-            stored: what was known of its call when that last went on, or None.
-            waiting: the question whose answer it waited for, or None where it ran.
             repeatable: whether it is known that nothing has happened since it last went on.
         """
+        request, waiting = owned.request, owned.waiting
         called = read_request(request.method, request.params) if request.method in CALLS else None
         if not isinstance(called, CallRequest) or called.target == FALLBACK_TOOL_NAME:
             # It only read, or is answered from the claim of its round.
             return await self.handle(session, request, exchange)
         level = session.record.log_level or DEFAULT_LOG_LEVEL
         outlet = CallOutlet(exchange, session.profile.revision, progress_token(request.params), level)
-        current = self._calls.begin(called, session, outlet, exchange, stored)
+        current = self._calls.begin(called, session, outlet, exchange, owned.stored)
         ending: Ending | Released | None = None
         if waiting is not None and not current.call.journal.held:
             ending = await self._push.go_on(current, waiting)
