@@ -11,7 +11,7 @@ from bridge.app import Application, Bridge
 from bridge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from bridge.pages.playground import Served
+    from bridge.transports.uvicorn import Drainable
 
 __all__ = ["TOKEN_ENVIRONMENT", "Pages", "console_token", "with_pages"]
 
@@ -59,7 +59,7 @@ def console_token(file: Path | None) -> str | None:
         raise ConfigurationError(f"the console token cannot be read from {file}: {error}") from None
 
 
-def with_pages(bridge: Bridge, app: Application, pages: Pages) -> "Served":
+def with_pages(bridge: Bridge, app: Application, pages: Pages) -> "Drainable":
     """Wrap an app in the pages that were asked for.
 
     Args:
@@ -70,7 +70,7 @@ def with_pages(bridge: Bridge, app: Application, pages: Pages) -> "Served":
     Raises:
         ConfigurationError: a page that cannot be served.
     """
-    served: Served = app
+    served: Drainable = app
     if pages.token is not None:
         from bridge.pages.console import Console
         from bridge.pages.door import Door
@@ -82,7 +82,7 @@ def with_pages(bridge: Bridge, app: Application, pages: Pages) -> "Served":
     return _with_playground(bridge, app, served) if pages.playground else served
 
 
-def _with_playground(bridge: Bridge, app: Application, served: "Served") -> "Served":
+def _with_playground(bridge: Bridge, app: Application, served: "Drainable") -> "Drainable":
     from bridge.pages import Playground, PlaygroundRules
 
     if "http" not in bridge.options.transports:

@@ -12,10 +12,10 @@ from bridge.explaining import Explained, Explainer, SessionExplained
 from bridge.pages.answering import HEADERS, html, json, turned_away, wants_html
 from bridge.pages.door import Door
 from bridge.pages.markup import Markup, badge, document, duration, mark, table
-from bridge.pages.playground import Served
 from bridge.server import Options
 from bridge.stores.base import Store
 from bridge.transports.gate import Gate
+from bridge.transports.uvicorn import Drainable
 
 __all__ = ["EXPLAIN_PATH", "Explain"]
 
@@ -36,7 +36,7 @@ class Explain:
         door: who may look; None for everybody, where nothing of anybody is to be seen, as in a demo.
     """
 
-    def __init__(self, app: Served, store: Store, options: Options, door: Door | None) -> None:
+    def __init__(self, app: Drainable, store: Store, options: Options, door: Door | None) -> None:
         self._app = app
         self._door = door
         self._gate = Gate(options.allowed_hosts, options.allowed_origins)
@@ -51,7 +51,7 @@ class Explain:
 
     @property
     def shutdown_seconds(self) -> float:
-        """See `Served`."""
+        """See `Drainable`."""
         return self._app.shutdown_seconds
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -60,11 +60,11 @@ class Explain:
         await (self._pages if is_page else self._app)(scope, receive, send)
 
     async def start(self) -> None:
-        """See `Served`."""
+        """See `Drainable`."""
         await self._app.start()
 
     async def drain(self) -> None:
-        """See `Served`."""
+        """See `Drainable`."""
         await self._app.drain()
 
     async def _styles(self, request: Request) -> Response:

@@ -71,7 +71,7 @@ WAYS: Final[dict[str, dict[str, str]]] = {
     "refuse": {
         "title": "Not asked, so not done",
         "short": "refused",
-        "text": "There is nobody who could be asked, so a tool that asks ends with an error that names what is missing.",
+        "text": "Nobody could be asked, so a tool that asks ends with an error that names what is missing.",
     },
 }
 """The routes, in words."""

@@ -1,15 +1,15 @@
 """The playground: a page on which a person plays every kind of client. It wraps the app that serves MCP.
 
-The page is an MCP client like any other, and calls the same endpoint. What only the server can tell it, it asks for with
-requests of its own (`/playground/…`), which are answered to this very page alone: the same checks of `Host`, `Origin`
-and authentication as for MCP, an `Origin` that is this host, and a token that only who could read the page has. What it
-is told of a `requestState` is what the same principal's client was sent, so nobody sees what is somebody else's.
+The page is an MCP client like any other, and calls the same endpoint. What only the server can tell it, it asks for
+with requests of its own (`/playground/…`), which are answered to this very page alone: the same checks of `Host`,
+`Origin` and authentication as for MCP, an `Origin` that is this host, and a token that only who could read the page
+has. It is told of a `requestState` only what was sealed for the same principal: nobody sees what is somebody else's.
 """
 
 import hashlib
 import hmac
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,35 +28,15 @@ from bridge.protocol.messages import Json
 from bridge.server import Options
 from bridge.transports.admission import Admission
 from bridge.transports.gate import Gate, Refusal
+from bridge.transports.uvicorn import Drainable
 
-__all__ = ["Playground", "PlaygroundRules", "Served"]
+__all__ = ["Playground", "PlaygroundRules"]
 
 MAX_ASKED_BYTES: Final = 1024 * 1024
 """How much the page may send with one of its own requests; a `requestState` holds a journal of 256 KiB at most."""
 
 _TOKEN_HEADER: Final = "playground-token"
 _INDEX: Final = "index.html"
-
-
-class Served(Protocol):
-    """The app that serves MCP."""
-
-    @property
-    def shutdown_seconds(self) -> float:
-        """How long what runs may go on once a signal has come."""
-        ...
-
-    async def start(self) -> None:
-        """Begin to serve."""
-        ...
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
-        ...
-
-    async def drain(self) -> None:
-        """End streams, so that their clients go elsewhere."""
-        ...
 
 
 class PlaygroundRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +65,7 @@ class Playground:
         rules: what the page shows.
     """
 
-    def __init__(self, app: Served, options: Options, keys: KeyRing, rules: PlaygroundRules) -> None:
+    def __init__(self, app: Drainable, options: Options, keys: KeyRing, rules: PlaygroundRules) -> None:
         self._app = app
         self._options = options
         self._keys = keys
@@ -109,22 +89,22 @@ class Playground:
             ]
         )
 
-    @property
-    def shutdown_seconds(self) -> float:
-        """See `Served`."""
-        return self._app.shutdown_seconds
-
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
         is_page = scope["type"] == "http" and (scope["path"] == "/" or scope["path"].startswith("/playground/"))
         await (self._pages if is_page else self._app)(scope, receive, send)
 
+    @property
+    def shutdown_seconds(self) -> float:
+        """See `Drainable`."""
+        return self._app.shutdown_seconds
+
     async def start(self) -> None:
-        """See `Served`."""
+        """See `Drainable`."""
         await self._app.start()
 
     async def drain(self) -> None:
-        """See `Served`."""
+        """See `Drainable`."""
         await self._app.drain()
 
     async def _show(self, request: Request) -> Response:

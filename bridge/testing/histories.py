@@ -290,6 +290,8 @@ class _Taken(dict[str, Any]):
 class _Caller(msgspec.Struct, frozen=True):
     profile: ClientProfile
     id: str = ""
+    log_level: str | None = None
+    subscriptions: tuple[str, ...] = ()
 
 
 class _Outlet:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -84,7 +84,7 @@ class Visit:
         self.ready()
 
     def pick_tool(self, tool: str) -> None:
-        if not self.page.locator("#tool-list").get_attribute("open") == "":
+        if self.page.locator("#tool-list").get_attribute("open") != "":
             self.page.locator("#tool-list > summary").click()
         self.page.locator(f"#tools input[value='{tool}']").check()
 
@@ -144,7 +144,5 @@ def visit(browser: Browser, url: str, **options: Any) -> Iterator[Visit]:
         yield visitor
         assert visitor.problems == []
     finally:
-        try:
+        with suppress(Error):
             context.close()
-        except Error:
-            pass

@@ -1,4 +1,4 @@
-"""A newcomer's way: a fresh clone, the README's first command, the page, one call as a chat client. Under three minutes.
+"""A newcomer's way: a fresh clone, the README's first command, the page, a call as a chat client. In three minutes.
 
 `python -m tests.pages.newcomer [folder]` walks it, in a folder of its own, and says how long each part took.
 """

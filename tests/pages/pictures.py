@@ -1,7 +1,8 @@
-"""The pictures of the documentation, taken from the page as it is: `make pictures` writes them anew into `docs/images/`."""
+"""The pictures of the documentation, taken from the page as it is, into `docs/images/`: `make pictures`."""
 
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import expect
 
 from tests.pages.browser import chromium, visit
@@ -37,5 +38,14 @@ def take() -> None:
             visitor.page.screenshot(path=FOLDER / "phone.png")
 
 
+def make_small(folder: Path) -> None:
+    """Give each picture a palette: a page has few colours."""
+    for path in folder.glob("*.png"):
+        with Image.open(path) as picture:
+            small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+        small.save(path, optimize=True)
+
+
 if __name__ == "__main__":
     take()
+    make_small(FOLDER)

@@ -108,13 +108,11 @@ def test_what_is_no_json_is_not_sent(visitor: Visit) -> None:
 
 @pytest.mark.parametrize("kind", ["modern-forms", "2025-11-forms", "2025-03"])
 class TestEveryTool:
-    @pytest.mark.parametrize(
-        ("tool", "holds"), [("list_tickets", "Cannot log in"), ("history", "[]"), ("outbox", "[]")]
-    )
-    def test_one_that_only_reads(self, visitor: Visit, kind: str, tool: str, holds: str) -> None:
+    def test_those_that_only_read(self, visitor: Visit, kind: str) -> None:
         visitor.choose(kind)
-        visitor.call(tool)
-        assert holds in visitor.outcome()
+        for tool, holds in (("list_tickets", "Cannot log in"), ("history", "[]"), ("outbox", "[]")):
+            visitor.call(tool)
+            expect(visitor.page.locator(".outcome")).to_contain_text(holds)
 
     def test_delete_ticket(self, visitor: Visit, kind: str) -> None:
         visitor.choose(kind)

@@ -22,8 +22,8 @@ from bridge.explaining import Explainer
 from bridge.pages.answering import HEADERS, html, is_from_its_own_page, json, turned_away, wants_html
 from bridge.pages.console.view import Filter, Overview, live, login_page, page
 from bridge.pages.door import Door
-from bridge.pages.playground import Served
 from bridge.transports.gate import Gate
+from bridge.transports.uvicorn import Drainable
 
 __all__ = ["CONSOLE_PATH", "Console"]
 
@@ -55,7 +55,7 @@ class Console:
         door: who may look.
     """
 
-    def __init__(self, app: Served, core: Application, door: Door) -> None:
+    def __init__(self, app: Drainable, core: Application, door: Door) -> None:
         core.count()
         self._app = app
         self._core = core
@@ -76,7 +76,7 @@ class Console:
 
     @property
     def shutdown_seconds(self) -> float:
-        """See `Served`."""
+        """See `Drainable`."""
         return self._app.shutdown_seconds
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -86,11 +86,11 @@ class Console:
         await (self._pages if is_page else self._app)(scope, receive, send)
 
     async def start(self) -> None:
-        """See `Served`."""
+        """See `Drainable`."""
         await self._app.start()
 
     async def drain(self) -> None:
-        """See `Served`."""
+        """See `Drainable`."""
         await self._app.drain()
 
     async def _show(self, request: Request) -> Response:
