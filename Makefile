@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check peers fleet matrix conformance clean
+.PHONY: demo test check docs docs-serve pages pictures peers fleet matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
@@ -19,6 +19,19 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m pytest tests/test_layers.py
+
+pages: $(VENV)/.dev
+	$(BIN)/python -m pytest -m pages tests/pages tests/console $(ARGS)
+	$(BIN)/python -m tests.pages.newcomer
+
+pictures: $(VENV)/.dev
+	$(BIN)/python -m tests.pages.pictures
+
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 peers: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install

@@ -1,5 +1,6 @@
 """`Bridge`: what a user holds. It registers tools, wraps servers, and makes apps that serve them."""
 
+import importlib
 import logging
 import os
 from collections.abc import Callable
@@ -69,6 +70,7 @@ class _OptionFields(TypedDict, total=False):
     threads: PositiveInt
     transports: tuple[Transport, ...]
     health: bool
+    metrics: bool
 
 
 _option_checker: TypeAdapter[Any] = TypeAdapter(
@@ -125,6 +127,7 @@ class Bridge:
 
     Raises:
         ConfigurationError: a store or option that cannot work, or no keys for a store that nodes share.
+        MissingExtraError: an option needs a package that is not installed.
     """
 
     def __init__(
@@ -149,6 +152,9 @@ class Bridge:
             info["title"] = title
         self.server = ServerInfo(info=info, instructions=instructions)
         self.options = Options(**options)
+        if self.options.metrics:
+            # Said here, and not when the app is made.
+            importlib.import_module("bridge.observing.metrics")
         self.store, self.keys = _at_rest(store, keys)
         self.functions = Functions(self.options.threads)
         self._make_upstream = upstream
@@ -313,11 +319,23 @@ class Bridge:
         return register
 
     async def list_changed(self, kind: Literal["tools", "prompts", "resources"]) -> None:
-        """Tell clients that a list is another one. What is registered while serving is told of by itself."""
+        """Tell clients that a list is another one. What is registered while serving is told of by itself.
+
+        Args:
+            kind: which list: `tools`, `prompts` or `resources`.
+
+        Source: server/tools#list-changed-notification.
+        """
         await self._publish(Change(kind))
 
     async def resource_updated(self, uri: str) -> None:
-        """Tell the clients that subscribed to a resource that it has new contents."""
+        """Tell the clients that subscribed to a resource that it has new contents.
+
+        Args:
+            uri: the resource's URI.
+
+        Source: server/resources#subscriptions.
+        """
         await self._publish(Change("resource", uri))
 
     async def complete_url(self, elicitation_id: str) -> bool:
@@ -348,7 +366,14 @@ class Bridge:
                 return
 
     def asgi(self, *, path: str = "/mcp") -> "Application":
-        """Make an ASGI app that serves the bridge at `path`; mounted in another app, give its path there."""
+        """Make an ASGI app that serves the bridge.
+
+        Args:
+            path: where the MCP endpoint is; in an app that is mounted in another one, its path there.
+
+        Returns:
+            The app, one node, with a lifespan of its own; it also starts by itself with its first request.
+        """
         serves = Serves(
             server=self.server,
             options=self.options,

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from bridge.asking.routes import ClientRule
+from bridge.asking.routes import ClientRule, Ways
 from bridge.protocol.clients import Principal
 from bridge.protocol.messages import Json
 from bridge.routes.push import PushLimits
@@ -73,6 +73,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         transports: what the ASGI app serves: `http` at its own path, `sse` (`/sse` and `/messages`) and `websocket`
             (`/ws`) beside it.
         health: whether it serves `/healthz` (the process is alive) and `/readyz` (its store answers) beside it.
+        metrics: whether it serves `/metrics` for Prometheus beside it, to everybody (extra `metrics`).
     """
 
     elicitation: bool = False
@@ -97,3 +98,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 40
     transports: tuple[Transport, ...] = ("http", "sse", "websocket")
     health: bool = True
+    metrics: bool = False
+
+    @property
+    def ways(self) -> Ways:
+        """Which route a question takes, as all of this is set up."""
+        return Ways(elicitation=self.elicitation, fallback=self.fallback != "off", rules=self.client_rules)

@@ -32,6 +32,7 @@ from bridge.demo.effects import (
     Released,
     Renamed,
     Reserved,
+    Restarted,
     State,
     Ticket,
     touched,
@@ -90,6 +91,10 @@ class Desk:
         self._seq = 0
         self._outcomes: dict[str, Outcome] = {}
         self._reading = anyio.Lock(fast_acquire=True)
+
+    async def restart(self) -> None:
+        """Be as new: the first tickets, and nothing done."""
+        await self._do(Restarted())
 
     async def tickets(self) -> dict[str, Ticket]:
         """The tickets, by id."""

@@ -31,6 +31,7 @@ __all__ = [
     "Released",
     "Renamed",
     "Reserved",
+    "Restarted",
     "State",
     "Ticket",
     "touched",
@@ -141,6 +142,10 @@ class Expired(msgspec.Struct, frozen=True, tag=True):
     """Somebody looked; what was put aside for too long is released."""
 
 
+class Restarted(msgspec.Struct, frozen=True, tag=True):
+    """Everything was put back to how it was."""
+
+
 Effect: TypeAlias = (
     Closed
     | Assigned
@@ -154,6 +159,7 @@ Effect: TypeAlias = (
     | Refunded
     | Released
     | Expired
+    | Restarted
 )
 
 Outcome: TypeAlias = Ticket | str | bool | None
@@ -202,6 +208,8 @@ class State(msgspec.Struct):
 
     def apply(self, effect: Effect, at: float) -> Outcome:
         """Let an effect happen."""
+        if isinstance(effect, Restarted):
+            return self._restart()
         for number, reservation in list(self.reservations.items()):
             if reservation.until <= at:
                 del self.reservations[number]
@@ -217,6 +225,12 @@ class State(msgspec.Struct):
                 return True
             case _:
                 return self._change(effect, at)
+
+    def _restart(self) -> bool:
+        self.tickets = _first_tickets()
+        self.outbox, self.done, self.reservations = [], [], {}
+        self.opened, self.noted = len(self.tickets), 0
+        return True
 
     def _change(self, effect: Opened | Closed | Assigned | Renamed | Deleted | Merged, at: float) -> Ticket | None:
         if isinstance(effect, Opened):

@@ -6,9 +6,10 @@ from pydantic import BaseModel, Field
 
 from bridge.demo.effects import Agent
 
-__all__ = ["Confirm", "PickAgent", "TicketId", "Title"]
+__all__ = ["Confirm", "OtherTicketId", "PickAgent", "TicketId", "Title"]
 
-TicketId = Annotated[str, Field(description="Ticket id, like T-1")]
+TicketId = Annotated[str, Field(description="Ticket id, like T-1", examples=["T-1"])]
+OtherTicketId = Annotated[str, Field(description="Ticket id, like T-1", examples=["T-2"])]
 
 
 class Confirm(BaseModel):

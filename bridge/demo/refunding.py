@@ -17,7 +17,7 @@ def add_refunding(bridge: Bridge, desk: Desk) -> None:
     @bridge.tool(annotations={"destructiveHint": True})
     async def refund(
         id: TicketId,  # noqa: A002 - the tool's argument
-        amount: Annotated[float, Field(gt=0, le=1000, description="How much to pay back")],
+        amount: Annotated[float, Field(gt=0, le=1000, description="How much to pay back", examples=[20])],
         ctx: Context,
     ) -> dict[str, Any]:
         """Pay a customer back. Puts the money aside for 15 minutes, asks the user, and pays it or gives it back.

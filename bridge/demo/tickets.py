@@ -1,5 +1,7 @@
 """The help desk's tools that change tickets. What each asks is what only its user can decide."""
 
+import inspect
+import textwrap
 from typing import Annotated, Any
 
 import msgspec
@@ -9,9 +11,9 @@ from pydantic import BaseModel, Field
 from bridge import Bridge, Context
 from bridge.demo.desk import Desk
 from bridge.demo.effects import Agent, Priority
-from bridge.demo.forms import Confirm, PickAgent, TicketId, Title
+from bridge.demo.forms import Confirm, OtherTicketId, PickAgent, TicketId, Title
 
-__all__ = ["add_tickets"]
+__all__ = ["add_tickets", "closing_source"]
 
 
 class TypeId(BaseModel):
@@ -56,6 +58,12 @@ def _add_closing(bridge: Bridge, desk: Desk) -> None:
             return {"id": id, "closed": False, "reason": "The user did not tick the box."}
         await desk.close(id)
         return {"id": id, "closed": True}
+
+
+def closing_source() -> str:
+    """The code of `close_ticket`, to be shown."""
+    lines = inspect.getsource(_add_closing).splitlines()[1:]
+    return textwrap.dedent("\n".join(lines)).replace("  # noqa: A002 - the tool's argument", "")
 
 
 def _add_deleting(bridge: Bridge, desk: Desk) -> None:
@@ -123,7 +131,7 @@ def _add_renaming(bridge: Bridge, desk: Desk) -> None:
 
 def _add_merging(bridge: Bridge, desk: Desk) -> None:
     @bridge.tool(annotations={"destructiveHint": True})
-    async def merge_tickets(first: TicketId, second: TicketId, ctx: Context) -> dict[str, Any]:
+    async def merge_tickets(first: TicketId, second: OtherTicketId, ctx: Context) -> dict[str, Any]:
         """Make two tickets one. Asks the user two things at once: which one stays, and for a note."""
         tickets = {ticket.id: ticket for ticket in (await desk.find(first), await desk.find(second))}
         if len(tickets) == 1:

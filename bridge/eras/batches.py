@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import anyio
+from msgspec import UnsetType
 
 from bridge.calls import Keeper
-from bridge.eras.legacy import LegacyEra
+from bridge.eras.ports import Legacy
 from bridge.eras.shutting_down import cut_off
 from bridge.errors import StoreError
 from bridge.protocol.inbound import Rejected
@@ -22,6 +23,7 @@ from bridge.protocol.messages import (
     Message,
     Notification,
     Request,
+    RequestId,
     Response,
     error_message,
 )
@@ -77,6 +79,53 @@ class _EntryExchange:
         self.scope.cancel()
 
 
+class _Entries:
+    """The requests of one batch, under way or answered."""
+
+    def __init__(self, legacy: Legacy, session: Session, http: Mapping[str, Any] | None) -> None:
+        self._legacy = legacy
+        self._session = session
+        self._http = http
+        self._begun: list[_EntryExchange] = []
+        self._replies: dict[int, Json] = {}
+        self._reply = BatchReply()
+
+    def refuse(self, position: int, identity: RequestId | UnsetType, reason: str) -> None:
+        self._replies[position] = error_message(identity, INVALID_REQUEST, f"Invalid request: {reason}")
+
+    def begin(self, request: Request) -> _EntryExchange:
+        """Take an id at once, so that a second entry with it finds it in use."""
+        exchange = self._session.running[request.id] = _EntryExchange(self._http)
+        self._begun.append(exchange)
+        return exchange
+
+    def cut_off(self) -> None:
+        """The node waits no longer."""
+        for exchange in self._begun:
+            exchange.is_cut_off = True
+            exchange.cancel()
+
+    async def answer(self, position: int, request: Request, exchange: _EntryExchange) -> None:
+        try:
+            with exchange.scope:
+                self._replies[position] = await self._legacy.handle(self._session, request, exchange)
+            if exchange.is_cut_off and position not in self._replies:
+                self._replies[position] = cut_off(request)
+        except Exception:
+            _log.exception("an entry of a batch failed: %s", request.method)
+            text = "Internal error; its details are in the server's log"
+            self._replies[position] = error_message(request.id, INTERNAL_ERROR, text)
+        finally:
+            del self._session.running[request.id]
+        if exchange.on_delivered is not None:
+            self._reply.deliveries.append(exchange.on_delivered)
+
+    def reply(self) -> BatchReply:
+        """The replies, in the order of their requests."""
+        self._reply.messages = [self._replies[position] for position in sorted(self._replies)]
+        return self._reply
+
+
 class Batches:
     """Handles batches.
 
@@ -86,7 +135,7 @@ class Batches:
         cut_off: waits until nothing may run any longer.
     """
 
-    def __init__(self, legacy: LegacyEra, sessions: Sessions, cut_off: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, legacy: Legacy, sessions: Sessions, cut_off: Callable[[], Awaitable[None]]) -> None:
         self._cut_off = cut_off
         self._legacy = legacy
         self._sessions = sessions
@@ -114,51 +163,25 @@ class Batches:
             messages: the entries.
             http: the ASGI scope that they came by; None where there was none.
         """
-        replies: dict[int, Json] = {}
-        result = BatchReply()
-
-        async def answer(position: int, request: Request, exchange: _EntryExchange) -> None:
-            try:
-                with exchange.scope:
-                    replies[position] = await self._legacy.handle(session, request, exchange)
-                if exchange.is_cut_off and position not in replies:
-                    replies[position] = cut_off(request)
-            except Exception:
-                _log.exception("an entry of a batch failed: %s", request.method)
-                text = "Internal error; its details are in the server's log"
-                replies[position] = error_message(request.id, INTERNAL_ERROR, text)
-            finally:
-                del session.running[request.id]
-            if exchange.on_delivered is not None:
-                result.deliveries.append(exchange.on_delivered)
-
-        async def end_in_time(begun: list[_EntryExchange]) -> None:
-            await self._cut_off()
-            for exchange in begun:
-                exchange.is_cut_off = True
-                exchange.cancel()
-
-        begun: list[_EntryExchange] = []
+        entries = _Entries(self._legacy, session, http)
         async with anyio.create_task_group() as watch:
-            watch.start_soon(end_in_time, begun)
+            watch.start_soon(self._end_in_time, entries)
             async with anyio.create_task_group() as tasks:
                 for position, message in enumerate(messages):
                     if isinstance(message, Invalid):
-                        text = f"Invalid request: {message.reason}"
-                        replies[position] = error_message(message.id, INVALID_REQUEST, text)
+                        entries.refuse(position, message.id, message.reason)
                     elif not isinstance(message, Request):
                         await self._take(session, message)
                     elif message.id in session.running:
-                        text = f"Invalid request: the id {message.id!r} is in use by a request under way"
-                        replies[position] = error_message(message.id, INVALID_REQUEST, text)
+                        entries.refuse(position, message.id, f"the id {message.id!r} is in use by a request under way")
                     else:
-                        # Taken at once, so that a second entry with this id finds it in use.
-                        exchange = session.running[message.id] = _EntryExchange(http)
-                        begun.append(exchange)
-                        tasks.start_soon(answer, position, message, exchange)
+                        tasks.start_soon(entries.answer, position, message, entries.begin(message))
             watch.cancel_scope.cancel()
-        result.messages = [replies[position] for position in sorted(replies)]
-        return result
+        return entries.reply()
+
+    async def _end_in_time(self, entries: "_Entries") -> None:
+        await self._cut_off()
+        entries.cut_off()
 
     async def _take(self, session: Session, message: Notification | Response) -> None:
         """Take what gets no reply; that the store is away then must not end the entries beside it."""

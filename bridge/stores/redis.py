@@ -159,7 +159,8 @@ class RedisStore:
 
     def _tag(self, name: str) -> str:
         """The hash tag of all keys that are touched with the record or log `name`."""
-        return self._tags[crc32(name.encode()) % len(self._tags)] if len(self._tags) > 1 else self._tags[0]
+        tags = self._tags
+        return tags[0 if len(tags) == 1 else crc32(name.encode()) % len(tags)]
 
     async def _everywhere(self, script: Script, family: str, args: list[Any]) -> list[Any]:
         """Run a script on a family, on each part of the store."""

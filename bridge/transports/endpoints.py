@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from bridge.protocol.messages import encode
 from bridge.server import Transport
-from bridge.transports.exchange import Receive, Send, send_json
+from bridge.transports.exchange import Receive, Send, refuse, send_json
 from bridge.transports.gate import Refusal
 from bridge.transports.health import Health
 from bridge.transports.http import HttpTransport
@@ -18,6 +18,7 @@ __all__ = ["Endpoints"]
 Handler: TypeAlias = Callable[[Any, Receive, Send], Awaitable[None]]
 
 _NOT_HERE: Final = Refusal(404, "Not found: the MCP endpoint is elsewhere")
+_GET: Final = Refusal(405, "This endpoint takes GET and HEAD", ((b"allow", b"GET, HEAD"),))
 
 
 class Endpoints:
@@ -25,7 +26,8 @@ class Endpoints:
 
     Args:
         parts: what answers.
-        path: the MCP endpoint, such as `/mcp`; its siblings are `/ws`, `/sse`, `/messages`, `/healthz` and `/readyz`.
+        path: the MCP endpoint, such as `/mcp`; its siblings are `/ws`, `/sse`, `/messages`, `/healthz`,
+            `/readyz` and `/metrics`.
     """
 
     def __init__(self, parts: Parts, path: str) -> None:
@@ -39,6 +41,8 @@ class Endpoints:
         }
         chosen = [made[name] for name in parts.options.transports]
         self._handlers = {key: handler for handlers in chosen for key, handler in handlers.items()}
+        if parts.metrics is not None:
+            self._handlers["http", f"{beside}/metrics"] = _page(*parts.metrics)
         if parts.options.health:
             health = Health(parts.node)
             self._handlers |= {("http", f"{beside}/healthz"): health.alive, ("http", f"{beside}/readyz"): health.ready}
@@ -63,3 +67,18 @@ class Endpoints:
     async def drain(self) -> None:
         """Wait for the connections that the server would not wait for, once the node is closing."""
         await self._sockets.drain()
+
+
+def _page(content_type: str, make: Callable[[], Awaitable[bytes]]) -> Handler:
+    """Serves what is made when it is asked for."""
+
+    async def serve(scope: Any, receive: Receive, send: Send) -> None:
+        if scope["method"] not in ("GET", "HEAD"):
+            await refuse(send, _GET)
+            return
+        body = await make()
+        headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return serve

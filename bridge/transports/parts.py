@@ -1,9 +1,10 @@
 """What a transport is given: the eras and what they stand on. It knows no Bridge."""
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 
-from bridge.eras.legacy import LegacyEra
-from bridge.eras.modern import ModernEra
+from bridge.eras.ports import Legacy, Modern
 from bridge.node import Node
 from bridge.ownership import Ownership
 from bridge.publishing import Publisher
@@ -24,12 +25,14 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         ownership: whose the requests of sessions are.
         publisher: where streams hear of changes.
         options: how the bridge is set up.
+        metrics: what `/metrics` says: its content type, and what makes the page; None where it is not served.
     """
 
     node: Node
-    modern: ModernEra
-    legacy: LegacyEra
+    modern: Modern
+    legacy: Legacy
     sessions: Sessions
     ownership: Ownership
     publisher: Publisher
     options: Options
+    metrics: tuple[str, Callable[[], Awaitable[bytes]]] | None = None

@@ -11,7 +11,7 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from bridge.eras.legacy import LegacyEra
+from bridge.eras.ports import Legacy
 from bridge.errors import StoreError
 from bridge.node import LOOK_SECONDS, Node
 from bridge.ownership import Owned, OwnedCall, Ownership
@@ -36,7 +36,7 @@ class TakingOver:
     """
 
     def __init__(
-        self, node: Node, sessions: Sessions, ownership: Ownership, legacy: LegacyEra, grace_seconds: float
+        self, node: Node, sessions: Sessions, ownership: Ownership, legacy: Legacy, grace_seconds: float
     ) -> None:
         self._node = node
         self._sessions = sessions
@@ -89,9 +89,7 @@ class TakingOver:
         try:
             await exchange.serve(
                 call.request,
-                lambda: self._legacy.go_on(
-                    session, call.request, exchange, call.stored, call.waiting, repeatable=repeatable
-                ),
+                lambda: self._legacy.go_on(session, call, exchange, repeatable=repeatable),
             )
         finally:
             if session.running.get(call.identity) is exchange:

@@ -1,6 +1,7 @@
-"""One call at a server that never asks in the middle: made in the task of the client's request, and done with it.
+"""One call that cannot ask in the middle: made in the task of the client's request, and done with it.
 
-So it is with a modern server over HTTP, whose questions are results, and whose reports come on the call's own stream.
+So it is with a modern server over HTTP, whose questions are results, and whose reports come on the call's own stream;
+and with a tool in this process that is given nothing to ask with.
 """
 
 import asyncio
@@ -40,6 +41,7 @@ class Direct:
         self._deadline = asyncio.get_running_loop().time() + seconds
         self._why: Finished | Failed | None = None
         """How it ends once it is given up here."""
+        self._cancels = 0
         self.link_name = ""
         """Names the session with the server."""
 
@@ -50,7 +52,12 @@ class Direct:
         try:
             return await attempt(call.request, self._server, self._reach, self._params, self)
         except asyncio.CancelledError:
-            if task is None or self._why is None or task.uncancel() > 0:
+            if task is None or self._why is None:
+                raise
+            for _ in range(self._cancels):
+                task.uncancel()
+            # Somebody else may have cancelled the task as well, and is to be heard.
+            if task.cancelling():
                 raise
             return self._why
 
@@ -69,8 +76,10 @@ class Direct:
         self._end(cancelled(self._call.request, self._server))
 
     def _end(self, why: Finished | Failed) -> None:
-        if self._task is not None and self._why is None:
-            self._why = why
+        """Cancel it, also again: code that is not ours may swallow a cancellation."""
+        if self._task is not None:
+            self._why = self._why or why
+            self._cancels += 1
             self._task.cancel()
 
     @property

@@ -156,10 +156,14 @@ class Server(Protocol):
         """Who shares a link to it; known once it is started."""
         ...
 
-    @property
-    def asks_midway(self) -> bool:
+    def asks_midway(self, method: str, target: str) -> bool:
         """Whether it may ask in the middle of a call; known once it is started. Where it does not, what it says of a
-        call comes at that call's own pace: a client that takes reports slowly keeps nobody else waiting."""
+        call comes at that call's own pace: a client that takes reports slowly keeps nobody else waiting.
+
+        Args:
+            method: `tools/call`, `prompts/get` or `resources/read`.
+            target: the name or URI that is called.
+        """
         ...
 
     async def start(self, spawn: Callable[..., None]) -> None:

@@ -104,8 +104,7 @@ class _Sessions:
         """See `Server`."""
         return self._server.name
 
-    @property
-    def asks_midway(self) -> bool:
+    def asks_midway(self, method: str, target: str) -> bool:
         """See `Server`."""
         return True
 
@@ -133,11 +132,13 @@ class _Sessions:
 class _Direct:
     """A server object that is called without a session."""
 
-    asks_midway = True
-
     def __init__(self, server: "InProcessV2", options: ServerOptions) -> None:
         self._server = server
         self._options = options
+
+    def asks_midway(self, method: str, target: str) -> bool:
+        """See `Server`."""
+        return self._server.asks_midway(method, target)
 
     @property
     def name(self) -> str:
@@ -181,8 +182,7 @@ class _Remote(_Sessions):
             return "all"
         return "own" if self._remote.era is Era.LEGACY or isinstance(self._target, Command) else "same"
 
-    @property
-    def asks_midway(self) -> bool:
+    def asks_midway(self, method: str, target: str) -> bool:
         """See `Server`: a modern one over HTTP does not."""
         return self._remote.era is Era.LEGACY or not (isinstance(self._target, Url) and self._target.is_http)
 

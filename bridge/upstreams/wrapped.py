@@ -111,6 +111,8 @@ class _Nobody(msgspec.Struct, frozen=True):
 
     profile: ClientProfile = ClientProfile(LATEST_LEGACY, {}, INFO)
     id: str = "start"
+    log_level: str | None = None
+    subscriptions: tuple[str, ...] = ()
 
 
 class Wrapped:
@@ -139,6 +141,11 @@ class Wrapped:
         known = {name: value for name, value in self._facts.capabilities.items() if name in _BRIDGED}
         # Many servers log without declaring it; the bridge keeps the level for them.
         return {"logging": {}, **known}
+
+    @property
+    def held(self) -> int:
+        """How many calls are suspended in this process."""
+        return 0 if self._facts is None else len(self._holds)
 
     @property
     def said(self) -> Said | None:
@@ -270,7 +277,7 @@ class Wrapped:
     def _begin(self, call: Call) -> Live | Direct:
         request = call.request
         params, connect = {**_params(request), **answers(call.journal)}, partial(self._links.get, call.caller)
-        if not self._server.asks_midway:
+        if not self._server.asks_midway(request.method, request.target):
             return Direct(call, self._server.name, connect, params, self._rules.call_seconds)
         rules = self._rules.tools.get(request.target)
         resume = rules.resume if rules is not None and rules.resume is not None else self._rules.resume

@@ -80,6 +80,15 @@ async def test_a_desk_whose_store_lost_its_data_begins_anew_with_the_others() ->
     assert (await here.find("T-1")).status == "open"
 
 
+async def test_a_desk_that_is_restarted_is_as_new_at_every_node(store: Store) -> None:
+    here, there = Desk(store), Desk(store)
+    await here.open("Printer on fire", "high", "general")
+    await there.restart()
+    assert await here.history() == []
+    assert list(await here.tickets()) == ["T-1", "T-2", "T-3", "T-4"]
+    assert (await here.open("Again", "high", "general")).id == "T-5"
+
+
 @asynccontextmanager
 async def two_nodes(serve: Serve, store: Store) -> AsyncIterator[tuple[Any, Any]]:
     yield await serve(make(store=store, keys=FLEET_KEYS)), await serve(make(store=store, keys=FLEET_KEYS))

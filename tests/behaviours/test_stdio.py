@@ -11,9 +11,10 @@ import pytest
 
 from bridge import Bridge, Context
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
+from bridge.protocol.lines import LineSplitter
 from bridge.stores import MemoryStore, Store
 from bridge.transports import connection, stdio
-from bridge.transports.pipes import LineReader, LineSplitter, LineWriter
+from bridge.transports.pipes import LineReader, LineWriter
 from tests.behaviours.pipes import META, SECONDS, PipeClient, hello, is_reply, request, served
 from tests.behaviours.works import Work, happens, lives, make
 from tests.wiretap import Tap

@@ -1,5 +1,6 @@
-"""What the tests of the transports begin with serves here too."""
+"""What other tests begin with serves here too."""
 
 from tests.behaviours.conftest import bridge, work
+from tests.upstreams.conftest import plain
 
-__all__ = ["bridge", "work"]
+__all__ = ["bridge", "plain", "work"]

@@ -20,7 +20,7 @@ from tests.redis_server import free_port
 __all__ = ["EVENTS", "HOW", "JSON", "Server", "await_accepting", "last_event", "modern", "open_session", "serving"]
 
 REPOSITORY = Path(__file__).parents[2]
-START_SECONDS = 20
+START_SECONDS = 40
 JSON = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 EVENTS = {"Accept": "text/event-stream"}
 HOW = {

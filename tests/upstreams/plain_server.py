@@ -207,6 +207,8 @@ class Server:
             self.heard(line)
 
     def requested(self, identity: Any, method: str, params: Json) -> None:
+        if "traceparent" in params.get("_meta", {}):
+            journal(f"traced {params['_meta']['traceparent']}")
         if method == "tools/call" and params["name"] == "hang":
             journal("hanging")
             return

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import anyio
 import pytest
 from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp.server.mcpserver import Context as SdkContext
@@ -10,6 +11,7 @@ from pydantic import BaseModel
 
 from bridge import Bridge, ClientRule, ConfigurationError, RouteName
 from bridge.testing import Client, accept, connect, decline
+from bridge.upstreams.wrapped import WrapRules
 from tests.conftest import Serve
 
 behaviour = pytest.mark.behaviour
@@ -179,3 +181,23 @@ def test_a_bridge_that_wraps_takes_no_functions_and_says_what_can_be_wrapped(des
         Bridge.wrap(object())
     with pytest.raises(ConfigurationError, match="is no URL of an MCP server"):
         Bridge.wrap("ftp://example.com")
+
+
+@behaviour("UPS-8", "UPS-10")
+async def test_a_tool_that_cannot_ask_ends_with_its_time_though_it_swallows_a_cancellation(serve: Serve) -> None:
+    mcp_server, swallowed = MCPServer("stubborn"), []
+
+    @mcp_server.tool()
+    async def stubborn() -> str:
+        try:
+            await anyio.sleep_forever()
+        except BaseException as cancelled:
+            swallowed.append(type(cancelled).__name__)
+        await anyio.sleep_forever()
+        return "never"
+
+    async with connect(await serve(Bridge.wrap(mcp_server, rules=WrapRules(call_seconds=0.3)))) as mcp:
+        late = await mcp.tools.call("stubborn")
+        assert late.error_code == "INTERRUPTED"
+        assert "took longer than 0.3 seconds" in late.text()
+    assert swallowed == ["CancelledError"]

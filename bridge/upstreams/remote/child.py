@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import anyio
 
 from bridge.errors import UpstreamUnreachable
-from bridge.upstreams.remote.lines import Lines
+from bridge.protocol.lines import LineSplitter
 from bridge.upstreams.remote.targets import Command, name_of
 
 __all__ = ["Child"]
@@ -53,8 +53,8 @@ class Child(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._group = 0
         self._ending: asyncio.Task[None] | None = None
-        self._output = Lines(max_line_bytes)
-        self._errors = Lines(_STDERR_LINE_BYTES)
+        self._output = LineSplitter(max_line_bytes)
+        self._errors = LineSplitter(_STDERR_LINE_BYTES)
         self._lines: list[bytes] = []
         self._queued_bytes = 0
         self._stirred = asyncio.Event()

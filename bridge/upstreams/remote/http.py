@@ -1,20 +1,23 @@
 """HTTP to one server: pooled connections, and what went wrong in this library's errors. Knows no MCP.
 
-Nothing is followed to another origin, no cookie is kept, no request is sent twice.
+Nothing is followed to another origin, no cookie is kept, no request is sent twice. Of aiohttp it takes the connections
+and the reading of replies: its own way of writing a request takes longer than all the rest that the bridge does for it.
 """
 
 import asyncio
 import errno
-import io
 from collections.abc import Mapping
 from typing import Final
 
 from bridge.errors import MissingExtraError, UpstreamLost, UpstreamUnreachable
+from bridge.upstreams.remote.heads import Place
 from bridge.upstreams.remote.limits import MAX_MESSAGE_BYTES
 from bridge.upstreams.remote.targets import without_secrets
 
 try:
     import aiohttp
+    from aiohttp.connector import Connection
+    from aiohttp.http import HttpProcessingError, RawResponseMessage
     from yarl import URL
 except ImportError as error:
     raise MissingExtraError("a server at an http(s) URL", "remote") from error
@@ -26,35 +29,45 @@ _KEEP_ALIVE_SECONDS: Final = 4.0
 """Less than the 5 s after which common servers close an idle connection, perhaps just as a request goes out on it."""
 
 _MAX_CONNECTIONS: Final = 10_000
+_MAX_PLACES: Final = 1000
 _MAX_REDIRECTS: Final = 5
 _RETIRE_SECONDS: Final = 1.0
-_LARGE_BYTES: Final = 1024 * 1024
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
 _ALWAYS_FOLLOWED: Final = frozenset({307, 308})
 _FOLLOWED_BY_GET: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class HttpReply:
-    """A reply whose head has come."""
+    """A reply whose head has come.
 
-    __slots__ = ("_response", "status")
+    Args:
+        connection: what it comes on; it is free for the next request once the reply is over.
+        head: its status and headers.
+        body: what is still to come.
+    """
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status = response.status
+    __slots__ = ("_body", "_connection", "_head", "status")
+
+    def __init__(self, connection: Connection, head: RawResponseMessage, body: aiohttp.StreamReader) -> None:
+        self._connection = connection
+        self._head = head
+        self._body = body
+        self.status = head.code
+        body.on_eof(connection.release)
 
     @property
     def is_events(self) -> bool:
         """Whether it is a stream of events."""
-        return self._response.content_type == "text/event-stream"
+        return self.content_type == "text/event-stream"
 
     @property
     def content_type(self) -> str:
-        """Its media type."""
-        return self._response.content_type
+        """Its media type, in lower case; empty where it has none."""
+        return self._head.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     def header(self, name: str) -> str | None:
         """One of its headers."""
-        return self._response.headers.get(name)
+        return self._head.headers.get(name)
 
     async def body(self) -> bytes:
         """Read all of it.
@@ -63,7 +76,7 @@ class HttpReply:
             UpstreamLost: it was cut off, or is larger than a message may be.
         """
         data = await self.piece()
-        if self._response.content.at_eof():
+        if self._body.at_eof():
             return data
         pieces, size = [data], len(data)
         while piece := await self.piece():
@@ -80,20 +93,19 @@ class HttpReply:
             UpstreamLost: it was cut off in the middle of a chunk.
         """
         try:
-            return await self._response.content.readany()
-        except (aiohttp.ClientError, OSError) as error:
+            return await self._body.readany()
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             raise UpstreamLost(f"the reply was cut off: {_why(error)}") from None
 
     def retire(self) -> None:
         """What is left of it is of no interest: its connection is kept if it ends by itself in a moment."""
-        response = self._response
-        if response.connection is not None:
-            later = asyncio.get_running_loop().call_later(_RETIRE_SECONDS, response.close)
-            response.content.on_eof(later.cancel)
+        if not self._body.is_eof():
+            later = asyncio.get_running_loop().call_later(_RETIRE_SECONDS, self.close)
+            self._body.on_eof(later.cancel)
 
     def close(self) -> None:
         """End it, with its connection unless it is over."""
-        self._response.close()
+        self._connection.close()
 
 
 class HttpClient:
@@ -107,13 +119,10 @@ class HttpClient:
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self.url: Final = url
         self.name: Final = without_secrets(url)
-        self._moved: dict[str, URL] = {}
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": "mcp-session-bridge", **headers},
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
-        )
+        self._headers = {"User-Agent": "mcp-session-bridge", **headers}
+        self._places: dict[str, Place] = {}
+        """By the URL that was asked for, where it is now."""
+        self._connector = aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS)
 
     async def request(
         self, method: str, headers: Mapping[str, str], body: bytes | None = None, url: str | None = None
@@ -131,33 +140,57 @@ class HttpClient:
             UpstreamLost: it may have gone out.
         """
         where = self.url if url is None else url
+        place = self._places.get(where) or self._put(where, URL(where))
         for _ in range(_MAX_REDIRECTS):
-            at = self._moved.get(where) or self._moved.setdefault(where, URL(where))
-            reply = await self._once(method, at, headers, body)
+            reply = await self._once(method, place, headers, body)
             if not 300 <= reply.status < 400:
                 return reply
             reply.close()
-            self._moved[where] = self._next(method, at, reply)
+            place = self._put(where, self._next(method, place.url, reply))
         raise UpstreamUnreachable(f"{self.name} redirects in a circle")
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._session.close()
+        await self._connector.close()
 
-    async def _once(self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None) -> HttpReply:
-        # A large body as bytes draws a warning.
-        data = io.BytesIO(body) if body is not None and len(body) >= _LARGE_BYTES else body
+    def _put(self, where: str, url: URL) -> Place:
+        if len(self._places) >= _MAX_PLACES:
+            self._places.clear()
+        place = self._places[where] = Place(url, self._headers)
+        return place
+
+    async def _once(self, method: str, place: Place, headers: Mapping[str, str], body: bytes | None) -> HttpReply:
+        head = place.head(method, headers)
+        connection = await self._connect(place)
+        protocol, transport = connection.protocol, connection.transport
+        assert protocol is not None
+        assert transport is not None
+        protocol.set_response_params(read_until_eof=True)
         try:
-            return HttpReply(
-                await self._session.request(method, url, headers=headers, data=data, allow_redirects=False)
-            )
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
-            raise UpstreamUnreachable(f"{self.name} cannot be reached: {_why(error)}") from None
+            transport.write(_written(head, body))
+            while True:
+                message, content = await protocol.read()
+                if message.code >= 200 or message.code == 101:
+                    return HttpReply(connection, message, content)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, aiohttp.ClientError | HttpProcessingError | OSError):
+                raise UpstreamLost(f"the connection to {self.name} was cut off: {_why(error)}") from None
+            raise
+
+    async def _connect(self, place: Place) -> Connection:
+        if self._connector.closed:
+            raise UpstreamUnreachable(f"{self.name} cannot be reached: its connections were closed")
+        try:
+            while True:
+                connection = await self._connector.connect(place.request, [], _TIMEOUT)
+                protocol = connection.protocol
+                if protocol is None or not protocol.should_close:
+                    return connection
+                # Something came on it while nothing was asked: it must not be taken for the reply.
+                connection.close()
         except (aiohttp.ClientError, OSError) as error:
-            raise UpstreamLost(f"the connection to {self.name} was cut off: {_why(error)}") from None
-        except RuntimeError as error:
-            # What aiohttp says of a session that was closed meanwhile.
-            raise UpstreamUnreachable(f"{self.name} cannot be reached: {error}") from None
+            raise UpstreamUnreachable(f"{self.name} cannot be reached: {_why(error)}") from None
 
     def _next(self, method: str, at: URL, reply: HttpReply) -> URL:
         try:
@@ -173,8 +206,12 @@ class HttpClient:
         return to.with_user(at.user).with_password(at.password) if at.user else to
 
 
+def _written(head: bytes, body: bytes | None) -> bytes:
+    return b"%b\r\n" % head if body is None else b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
+
+
 def _why(error: BaseException) -> str:
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
+    if isinstance(error, TimeoutError):
         return f"no connection within {_CONNECT_SECONDS:g} seconds"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:

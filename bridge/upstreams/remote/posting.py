@@ -12,8 +12,8 @@ from msgspec import UNSET
 
 from bridge.errors import ProtocolError, UpstreamLost, UpstreamUnreachable
 from bridge.protocol.messages import MAX_DEPTH, Json, Notification, RequestId, Response, decode, encode
+from bridge.upstreams.closing import Interruptible
 from bridge.upstreams.remote.carriers import Heard
-from bridge.upstreams.remote.closing import Interruptible
 from bridge.upstreams.remote.events import EventReader
 from bridge.upstreams.remote.http import HttpClient, HttpReply
 from bridge.upstreams.remote.limits import MAX_MESSAGE_BYTES

@@ -27,6 +27,7 @@ Protocol: TypeAlias = Literal["auto", "modern", "legacy"]
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HEADER_VALUE: Final = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+_FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
 
 
 class RemoteServer:
@@ -56,11 +57,6 @@ class RemoteServer:
     def era(self) -> Era | None:
         """The era that was found out; None before `start`."""
         return self._era
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether all callers share one link: a modern server knows no sessions."""
-        return self._era is Era.MODERN
 
     @property
     def facts(self) -> Facts | None:
@@ -139,6 +135,8 @@ def _checked(target: Target, headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise ConfigurationError(f"the header {name!r} has a name or value that no HTTP header can have")
+        if name.lower() in _FRAMING:
+            raise ConfigurationError(f"the header {name} is not the same for every message: leave it to the bridge")
         if isinstance(target, Command):
             raise ConfigurationError(f"the command {target.command!r} takes no headers: give it environment variables")
         if name.lower() == "authorization" and "@" in urlsplit(target.url).netloc:

@@ -11,7 +11,7 @@ import anyio
 
 from bridge.errors import ProtocolError, UpstreamLost, UpstreamUnreachable
 from bridge.protocol.messages import Json, encode
-from bridge.upstreams.remote.closing import Interruptible
+from bridge.upstreams.closing import Interruptible
 from bridge.upstreams.remote.events import Event, EventReader
 from bridge.upstreams.remote.http import HttpClient, HttpReply
 from bridge.upstreams.remote.limits import MAX_MESSAGE_BYTES, Complaints, hand_over

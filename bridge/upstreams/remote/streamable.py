@@ -11,7 +11,7 @@ import anyio
 
 from bridge.errors import BridgeError, UpstreamLost, UpstreamUnreachable
 from bridge.protocol.messages import Json, RequestId, Response, encode
-from bridge.upstreams.remote.closing import Interruptible
+from bridge.upstreams.closing import Interruptible
 from bridge.upstreams.remote.http import HttpClient, HttpReply
 from bridge.upstreams.remote.limits import Complaints, hand_over
 from bridge.upstreams.remote.posting import POSTED

@@ -53,7 +53,7 @@ def server_of(
             low = target if inner is None else getattr(target, inner)
             if _supported_version("mcp") < (2, 0):
                 return _first_generation(target if is_fastmcp else None, low, lifespan, protocol)
-            return _second_generation(low, is_fastmcp, protocol)
+            return _second_generation(low, target, is_fastmcp, protocol)
     return None
 
 
@@ -69,14 +69,14 @@ def _first_generation(outer: Any, low: Any, lifespan: Lifespan, protocol: Protoc
     return InProcessV1(low, name=_name(low), fastmcp=outer, lifespan=lifespan)
 
 
-def _second_generation(low: Any, is_fastmcp: bool, protocol: Protocol) -> "InProcessV2":
+def _second_generation(low: Any, outer: Any, is_fastmcp: bool, protocol: Protocol) -> "InProcessV2":
     try:
         from bridge.upstreams.sdk.v2 import InProcessV2
     except ModuleNotFoundError:
         raise MissingExtraError("A server of mcp 2.x", "sdk") from None
     if protocol == "auto":
         protocol = "legacy" if is_fastmcp else "modern"
-    return InProcessV2(low, name=_name(low), protocol=protocol)
+    return InProcessV2(low, name=_name(low), protocol=protocol, outer=outer)
 
 
 def _name(low: Any) -> str:

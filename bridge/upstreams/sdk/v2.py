@@ -14,6 +14,7 @@ from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, get_tra
 from bridge.errors import UpstreamUnreachable
 from bridge.upstreams.links import Hello, News
 from bridge.upstreams.sdk.living import Living
+from bridge.upstreams.sdk.v2_calls import CALL, may_ask
 from bridge.upstreams.sdk.v2_drives import Drive, LegacyDrive, ModernDrive, Running
 from bridge.upstreams.sdk.v2_exchange import Exchange
 from bridge.upstreams.sdk.v2_link import LinkV2
@@ -29,12 +30,16 @@ class InProcessV2:
         low: the low-level server.
         name: how to call it in a log.
         protocol: the era to drive it in.
+        outer: the `MCPServer` around the low-level server, where it is one.
     """
 
-    def __init__(self, low: "LowLevelServer[Any]", *, name: str, protocol: Literal["modern", "legacy"]) -> None:
+    def __init__(
+        self, low: "LowLevelServer[Any]", *, name: str, protocol: Literal["modern", "legacy"], outer: object = None
+    ) -> None:
         self.name = name
         self.protocol = protocol
         self._low = low
+        self._outer = outer
         self._living: Living[Any] | None = None
         self._running: Running | None = None
         self._listening: Listening | None = None
@@ -64,6 +69,10 @@ class InProcessV2:
         finally:
             exchange.end()
         return LinkV2(self._running, drive, facts, news, self._listening)
+
+    def asks_midway(self, method: str, target: str) -> bool:
+        """See `Server`: a tool to which its server gives no context has nothing to ask with."""
+        return self._running is None or method != CALL or may_ask(self._running.low, self._outer, target)
 
     async def aclose(self) -> None:
         """See `Server`."""

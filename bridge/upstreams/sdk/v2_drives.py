@@ -4,7 +4,6 @@ The server sees a `Connection` of its SDK: in the modern era a fresh one for eac
 the state of a session.
 """
 
-import copy
 from contextlib import AsyncExitStack
 from typing import Any, Final, Protocol
 from uuid import uuid4
@@ -24,6 +23,7 @@ from mcp_types.methods import CLIENT_NOTIFICATIONS, CLIENT_REQUESTS
 from bridge.protocol.messages import Json
 from bridge.protocol.revisions import LATEST_LEGACY, MODERN, REVISIONS
 from bridge.upstreams.links import Facts, Hello, Talk
+from bridge.upstreams.sdk.v2_calls import CALL, ToolCalls
 from bridge.upstreams.sdk.v2_exchange import Exchange
 
 __all__ = ["Drive", "LegacyDrive", "ModernDrive", "Running"]
@@ -46,9 +46,12 @@ class Running:
     def __init__(self, low: "LowLevelServer[Any]", state: Any) -> None:
         self.low = low
         self.state = state
+        self._calls = ToolCalls(low, state)
 
     async def request(self, connection: Connection, exchange: Exchange, method: str, params: Json) -> Json:
         """Call the handler of a request; what that raises is raised."""
+        if method == CALL and self._calls.takes(connection, params):
+            return await self._calls.make(connection, exchange, params)
         runner = ServerRunner(self.low, connection, self.state)
         try:
             return await runner.on_request(exchange, method, params)
@@ -126,7 +129,7 @@ class ModernDrive:
     def connection(self, method: str, exchange: Exchange) -> Connection:
         """See `Drive`."""
         # The SDK's own way to build one validates the client's capabilities, which are the same for every request.
-        connection = copy.copy(self._legacy if method in _ONLY_LEGACY else self._modern)
+        connection = _like(self._legacy if method in _ONLY_LEGACY else self._modern)
         connection.outbound = exchange
         connection.state = {}
         connection.exit_stack = AsyncExitStack()
@@ -178,7 +181,7 @@ class LegacyDrive:
 
     def connection(self, method: str, exchange: Exchange) -> Connection:
         """See `Drive`."""
-        connection = copy.copy(self._session)
+        connection = _like(self._session)
         connection.outbound = exchange
         return connection
 
@@ -188,6 +191,13 @@ class LegacyDrive:
     async def aclose(self) -> None:
         """See `Drive`."""
         await aclose_shielded(self._session)
+
+
+def _like(connection: Connection) -> Connection:
+    """A copy, in a third of the time that `copy.copy` takes."""
+    same = Connection.__new__(Connection)
+    same.__dict__.update(connection.__dict__)
+    return same
 
 
 def _facts(version: Any, result: Json, info: Any) -> Facts:

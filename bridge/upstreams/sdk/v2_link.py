@@ -11,9 +11,10 @@ import anyio
 from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
 
-from bridge.errors import UpstreamLost, UpstreamUnreachable
+from bridge.errors import UpstreamUnreachable
 from bridge.protocol.messages import INTERNAL_ERROR, Json
 from bridge.upstreams.base import Failed, Finished
+from bridge.upstreams.closing import Interruptible
 from bridge.upstreams.links import Facts, News, Talk
 from bridge.upstreams.sdk.v2_drives import Drive, Running
 from bridge.upstreams.sdk.v2_exchange import Exchange
@@ -43,8 +44,7 @@ class LinkV2:
         self._news = news
         self._listening = listening
         self._ids = itertools.count(1)
-        self._under_way: set[anyio.CancelScope] = set()
-        self._idle: anyio.Event | None = None
+        self._requests = Interruptible()
         self._is_open = True
         if listening is not None:
             listening.join(self, news)
@@ -71,13 +71,8 @@ class LinkV2:
         if self._listening is not None and method in ("resources/subscribe", "resources/unsubscribe"):
             return await self._watch(self._listening, method, params)
         exchange = Exchange(next(self._ids), talk, self._news)
-        with anyio.CancelScope() as scope:
-            self._under_way.add(scope)
-            try:
-                return await self._handled(method, params, talk, exchange)
-            finally:
-                self._over(scope)
-        raise UpstreamLost("the link was closed before the server answered")
+        with self._requests.under_way():
+            return await self._handled(method, params, talk, exchange)
 
     async def notify(self, method: str, params: Json) -> None:
         """See `Link`."""
@@ -94,11 +89,7 @@ class LinkV2:
         """See `Link`."""
         self._is_open = False
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
-            if self._under_way:
-                self._idle = anyio.Event()
-                for scope in self._under_way:
-                    scope.cancel()
-                await self._idle.wait()
+            await self._requests.end("the link was closed before the server answered")
             if self._listening is not None:
                 await self._listening.leave(self)
             await self._drive.aclose()
@@ -119,11 +110,6 @@ class LinkV2:
                 auth_context_var.reset(token)
             exchange.end()
             await self._drive.ended(connection)
-
-    def _over(self, scope: anyio.CancelScope) -> None:
-        self._under_way.discard(scope)
-        if self._idle is not None and not self._under_way:
-            self._idle.set()
 
     async def _watch(self, listening: Listening, method: str, params: Json) -> Finished | Failed:
         uri = str(params.get("uri"))

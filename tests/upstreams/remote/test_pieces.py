@@ -5,8 +5,8 @@ import random
 import pytest
 
 from bridge.errors import ProtocolError
+from bridge.protocol.lines import LineSplitter
 from bridge.upstreams.remote.events import Event, EventReader
-from bridge.upstreams.remote.lines import Lines
 
 STREAM = (
     b"\xef\xbb\xbf: comment\r\n\r\n"
@@ -48,7 +48,7 @@ def test_an_event_has_a_largest_size_and_many_small_ones_have_not() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_lines_are_the_same_in_whatever_pieces_they_come(seed: int) -> None:
-    choose, lines, found = random.Random(seed), Lines(10), []
+    choose, lines, found = random.Random(seed), LineSplitter(10), []
     rest = b"one\n\n  \r\ntwo\r\n" + b"x" * 50 + b"\nthree\nfour"
     while rest:
         size = choose.randint(1, 9)
