@@ -33,5 +33,5 @@ async def test_a_call_is_as_fast_with_many_idle_sessions_and_open_questions(tmp_
         found = await idle(url, 2_000, 500)
     assert found.after.sessions == 2_001
     assert found.after.pending == 500
-    assert found.loaded_call_ms <= 1.5 * found.call_ms, found  # the long run says 1.2, on a machine that is its own
+    assert found.loaded_call_ms <= 1.3 * found.call_ms, found  # 1.2 in the long run, which others disturb less
     assert found.bytes_per_session < 20_000, found

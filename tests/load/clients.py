@@ -14,7 +14,7 @@ from tests.behaviours.talking import request
 from tests.load.server import Facts
 from tests.operations.processes import open_session
 
-__all__ = ["call", "chat_session", "facts", "server"]
+__all__ = ["call", "chat_session", "facts", "processor_seconds", "server"]
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -35,6 +35,12 @@ async def facts(http: aiohttp.ClientSession, url: str) -> Facts:
     """What the server occupies now."""
     async with http.get(f"{url}/facts") as reply:
         return msgspec.json.decode(await reply.read(), type=Facts)
+
+
+async def processor_seconds(http: aiohttp.ClientSession, url: str) -> float:
+    """How long the server has worked."""
+    async with http.get(f"{url}/processor") as reply:
+        return float(await reply.read())
 
 
 async def chat_session(http: aiohttp.ClientSession, url: str) -> dict[str, str]:

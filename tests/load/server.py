@@ -7,6 +7,7 @@ import asyncio
 import gc
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def made(store: str, idle_seconds: float | None) -> Bridge:
 
 
 class Telling:
-    """The bridge, and `/facts`."""
+    """The bridge, `/facts`, and `/processor`: the seconds that the process has worked."""
 
     def __init__(self, bridge: Bridge) -> None:
         self._store = bridge.store
@@ -59,6 +60,9 @@ class Telling:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
+        if scope.get("path") == "/processor":
+            await _say(send, str(time.process_time()).encode())
+            return
         if scope.get("path") != "/facts":
             await self._app(scope, receive, send)
             return
@@ -69,8 +73,12 @@ class Telling:
             sessions=await self._store.count("session"),
             pending=await self._store.count("pending"),
         )
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": msgspec.json.encode(facts)})
+        await _say(send, msgspec.json.encode(facts))
+
+
+async def _say(send: Any, body: bytes) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _resident_bytes() -> int:
