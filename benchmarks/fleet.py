@@ -4,13 +4,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from benchmarks.load import Connection, process
-from benchmarks.process import LOAD_CORE, keep_to
 from tests.peers.environments import REQUIREMENTS, NotInstalled, install
-from tests.redis_server import redis_server
 
 __all__ = ["missing", "serving", "started"]
 
@@ -21,8 +18,6 @@ _ENVIRONMENTS: Final = {"fastmcp": "bridge-fastmcp4", "mcp-proxy": "mcp-proxy"}
 
 _BARE_STDIO: Final = (sys.executable, "-m", "benchmarks.servers", "bare-stdio", "--beside-load")
 _SERVERS: Final = frozenset({"bare", "mcp", "bridge", "wrapped"})
-_STORES: Final = frozenset({"bridge-sqlite", "bridge-redis"})
-"""The bridge on stores that outlive it."""
 
 
 def missing(name: str) -> str | None:
@@ -37,29 +32,14 @@ def missing(name: str) -> str | None:
 @contextmanager
 def started(names: Iterable[str]) -> Iterator[dict[str, Connection]]:
     """Run servers and relays, and the bare server behind the relays, which is the server `direct`."""
-    relays = sorted(set(names) - _SERVERS - _STORES - {"direct"})
+    relays = sorted(set(names) - _SERVERS - {"direct"})
     with ExitStack() as stack:
         found = {name: stack.enter_context(serving(name)) for name in sorted(_SERVERS.intersection(names))}
-        for name in sorted(_STORES.intersection(names)):
-            url = stack.enter_context(_store(name))
-            found[name] = stack.enter_context(serving("bridge", f"--store={url}"))
         if relays or "direct" in names:
             found["direct"] = stack.enter_context(serving("bare", "--beside-load"))
             url = f"http://127.0.0.1:{found['direct'].port}/mcp"
             found |= {name: stack.enter_context(_relaying(name, url)) for name in relays}
         yield found
-
-
-@contextmanager
-def _store(name: str) -> Iterator[str]:
-    """A new store; a server of it shares the core of the load."""
-    if name == "bridge-sqlite":
-        with TemporaryDirectory() as folder:
-            yield f"sqlite:///{folder}/state.db"
-        return
-    keep_to(LOAD_CORE)
-    with redis_server() as url:
-        yield url
 
 
 def serving(name: str, *flags: str) -> AbstractContextManager[Connection]:

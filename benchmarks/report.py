@@ -17,8 +17,6 @@ TITLES: Final = {
     "bare": "bare ASGI app",
     "mcp": _MCP,
     "bridge": "bridge",
-    "bridge-sqlite": "bridge, SQLite",
-    "bridge-redis": "bridge, Redis",
     "wrapped": f"bridge around {_MCP}",
     "direct": "no relay",
     "aiohttp": "bare aiohttp relay",

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.load import Connection, Invalid
 
-__all__ = ["RELAYED", "SAMPLES", "SERVED", "STORES", "Row", "open_sessions", "prepare"]
+__all__ = ["RELAYED", "SAMPLES", "SERVED", "Row", "open_sessions", "prepare"]
 
 CONNECTIONS: Final = 16
 RELAYED_CONNECTIONS: Final = 8
@@ -14,7 +14,7 @@ RELAYED_CONNECTIONS: Final = 8
 SAMPLES: Final = 200
 """How many replies are read before each run; they warm the server up too."""
 
-STATES_PER_SECOND: Final = {"mcp": 4_000, "bridge": 20_000, "bridge-sqlite": 12_000, "bridge-redis": 6_000}
+STATES_PER_SECOND: Final = {"mcp": 4_000, "bridge": 20_000}
 """How many answered rounds are prepared for each second: above what the server can do."""
 
 _MODERN: Final = "2026-07-28"
@@ -133,10 +133,6 @@ SERVED: Final = (
     Row("question, answered round", ("mcp", "bridge"), _answered_rounds, _is_closed, once=True),
 )
 """What one process answers by itself."""
-
-_ON_STORES: Final = ("mcp", "bridge", "bridge-sqlite", "bridge-redis")
-STORES: Final = tuple(row._replace(servers=_ON_STORES) for row in SERVED[1:])
-"""The same with the bridge on each store; mcp has only its memory."""
 
 _few_legacy_calls: Final = partial(_legacy_calls, sessions_count=RELAYED_CONNECTIONS)
 

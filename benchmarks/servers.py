@@ -1,4 +1,4 @@
-"""The servers that are measured, each in a process of its own: `python -m benchmarks.servers NAME [FLAG…]`.
+"""The servers that are measured, each in a process of its own: `python -m benchmarks.servers NAME [--weighable]`.
 
 A server prints its port on a line once connections can be made, and runs until it is terminated. All have the same two
 tools, but the bare ones: `add` adds two numbers, `close_ticket` asks its user first.
@@ -23,7 +23,6 @@ __all__ = ["SERVERS", "main"]
 
 _MAX_SESSIONS: Final = 20_000
 _MAX_HOLDS: Final = 200_000
-_STORE: Final = "--store="
 
 
 class Confirm(BaseModel):
@@ -83,12 +82,11 @@ def _adding() -> "MCPServer":
     return server
 
 
-def bridge(store: str = "memory") -> App:
-    """This project, as `Bridge.run` serves it, with sessions and rounds in a store; encrypted, where it is shared."""
+def bridge() -> App:
+    """This project, as `Bridge.run` serves it, with sessions and rounds in memory."""
     from bridge import Bridge, Context
-    from bridge.keys import random_keys
 
-    server = Bridge("benchmark", elicitation=True, store=store, keys=random_keys())
+    server = Bridge("benchmark", elicitation=True)
 
     @server.tool
     async def add(a: int, b: int) -> int:
@@ -132,8 +130,7 @@ def main(name: str, *flags: str) -> None:
     if name == "bare-stdio":
         bare_stdio()
         return
-    store = next((flag.removeprefix(_STORE) for flag in flags if flag.startswith(_STORE)), None)
-    app = SERVERS[name]() if store is None else bridge(store)
+    app = SERVERS[name]()
     if "--weighable" in flags:
         app = weighable(app)
     serve(app, _corked(app) if name in ("bridge", "wrapped") else None)

@@ -6,16 +6,15 @@ from typing import Any, Final, TypeAlias
 
 from benchmarks.load import Measure
 from benchmarks.report import TITLES, show
-from benchmarks.rows import RELAYED, SERVED, STORES, Row
+from benchmarks.rows import RELAYED, SERVED, Row
 
-__all__ = ["Found", "print_stores", "print_tables", "result"]
+__all__ = ["Found", "print_tables", "result"]
 
 Found: TypeAlias = Mapping[tuple[str, str], Sequence[Measure]]
 """What was measured, by server and row."""
 
 _COLUMNS: Final = ("", "server", "requests/s", "p50 ms")
 _SERVED_COLUMNS: Final = (*_COLUMNS, "server µs", "x mcp", "x bare")
-_STORES_COLUMNS: Final = (*_COLUMNS, "server µs", "x mcp", "x memory")
 _RELAYED_COLUMNS: Final = (*_COLUMNS, "added ms", "p99 ms", "relay µs", "x aiohttp", "x FastMCP", "x mcp-proxy")
 
 
@@ -28,15 +27,6 @@ def print_tables(found: Found, how: str) -> None:
     if relayed:
         title = f"the same through relays: one core for the relay, the server shares that of the load, {how}"
         show(title, _RELAYED_COLUMNS, relayed)
-
-
-def print_stores(found: Found, how: str) -> None:
-    """Print what the bridge answers on each store."""
-    lines = [
-        (*_start(one), f"{one['server_us']:.0f}", _two(one["ratio_to_mcp"]), _two(one["ratio_to_memory"]))
-        for one in _results(STORES, found)
-    ]
-    show(f"tools/call over HTTP on each store: one core for the server, {how}", _STORES_COLUMNS, lines)
 
 
 def _results(rows: Iterable[Row], found: Found) -> list[dict[str, Any]]:
@@ -55,9 +45,7 @@ def result(row: Row, server: str, found: Found) -> dict[str, Any]:
         "p50_ms": round(_p50_ms(measures), 3),
         "p99_ms": round(median(each.p99_ms for each in measures), 3),
         "server_us": round(median(each.server_us for each in measures), 1),
-        **(_compared_relay if row in RELAYED else _compared_store if row in STORES else _compared)(
-            row, rate, _p50_ms(measures), found
-        ),
+        **(_compared if row in SERVED else _compared_relay)(row, rate, _p50_ms(measures), found),
         "all_requests_per_second": [round(each.requests_per_second) for each in measures],
     }
 
@@ -66,13 +54,6 @@ def _compared(row: Row, rate: float, p50_ms: float, found: Found) -> dict[str, f
     return {
         "ratio_to_mcp": _ratio(rate, found.get(("mcp", row.name))),
         "ratio_to_bare": _ratio(rate, found.get(("bare", SERVED[0].name))),
-    }
-
-
-def _compared_store(row: Row, rate: float, p50_ms: float, found: Found) -> dict[str, float | None]:
-    return {
-        "ratio_to_mcp": _ratio(rate, found.get(("mcp", row.name))),
-        "ratio_to_memory": _ratio(rate, found.get(("bridge", row.name))),
     }
 
 
