@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.load.chaos import SIZES
 from tests.redis_server import redis_server
-
-SIZES = {"redis": 3, "sqlite": 4}
-"""How many nodes share one of each kind."""
 
 
 @pytest.fixture(params=SIZES)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.load.__main__ import levels_off
 from tests.load.abandoned import abandoned
 from tests.load.idle import idle
 from tests.redis_server import redis_server
@@ -22,7 +21,7 @@ async def test_what_abandoned_sessions_leave_behind_levels_off(tmp_path: Path, k
         url = {"memory": "memory", "sqlite": f"sqlite:///{tmp_path}/state.db", "redis": redis}[kind]
         found = await abandoned(url, SECONDS)
     assert found.opened > 50 * SECONDS, "too slow a machine to say anything"
-    assert levels_off(found), found
+    assert found.levels_off(), found
 
 
 @behaviour("LEG-12")

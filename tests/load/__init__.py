@@ -1,1 +1,1 @@
-"""Long runs that write what they find into `docs/reliability.md`; the tests of `tests/fleet` make short ones."""
+"""Runs that are too long for the tests: what they found is kept, and `docs/reliability.md` is made of it."""

@@ -1,19 +1,22 @@
 """Sessions are opened and abandoned, 200 a second: what a node and its store hold levels off."""
 
 import time
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 import anyio
+import msgspec
 
 from tests.load.clients import chat_session, facts, server
+from tests.load.runs import STORES, Options, empty_store
 from tests.load.server import Facts
 from tests.operations.processes import EVENTS
 
-__all__ = ["Abandoned", "abandoned"]
+__all__ = ["Abandoned", "abandoned", "run"]
 
 PER_SECOND: Final = 200
 IDLE_SECONDS: Final = 3
+_SECONDS: Final = 180.0
 _STREAM_EVERY: Final = 10
 """Each of so many opens a stream and drops it."""
 
@@ -32,6 +35,28 @@ class Abandoned(NamedTuple):
     per_second: float
     middle: Facts
     end: Facts
+
+    def levels_off(self) -> bool:
+        """Whether a node and its store hold at the end what they held before, within a tenth."""
+        before, after = self.middle, self.end
+        pairs = (
+            (before.resident_bytes, after.resident_bytes),
+            (before.descriptors + 10, after.descriptors),
+            (before.tasks + 10, after.tasks),
+            (before.sessions + PER_SECOND, after.sessions),
+        )
+        return all(later <= 1.1 * earlier for earlier, later in pairs)
+
+
+def run(options: Options) -> list[dict[str, Any]]:
+    """On each store, for three minutes."""
+    figures = []
+    for kind in STORES if options.only is None else (options.only,):
+        with empty_store(kind) as (_, url):
+            found = anyio.run(abandoned, url, options.seconds or _SECONDS)
+        assert found.levels_off(), found
+        figures.append({"store": kind, **msgspec.to_builtins(found._asdict())})
+    return figures
 
 
 async def abandoned(store: str, seconds: float) -> Abandoned:

@@ -4,7 +4,7 @@ import random
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -13,11 +13,17 @@ from bridge.demo.desk import Desk
 from tests.fleet.conversations import Verdict, conversation, judge
 from tests.fleet.crowd import Crowd, Told
 from tests.fleet.nodes import Fleet, Node, fleet
+from tests.load.runs import Options, empty_store
 from tests.peers.driving import Outcome
 
-__all__ = ["Chaos", "chaos"]
+__all__ = ["Chaos", "chaos", "run"]
 
 KILL_EVERY_SECONDS: Final = 2.0
+SIZES: Final = {"redis": 3, "sqlite": 4}
+"""How many nodes share a store of each kind."""
+
+_SECONDS: Final = 180.0
+_SEED: Final = 6
 _AT_ONCE: Final = 100
 _CALL_SECONDS: Final = 20
 _MOST_SECONDS: Final = 60
@@ -40,6 +46,30 @@ class Chaos(NamedTuple):
     broken_off: int
     verdict: Verdict
     reasons: Counter[str]
+
+
+def run(options: Options) -> list[dict[str, Any]]:
+    """On each store that nodes share, for three minutes."""
+    figures = []
+    for kind in SIZES if options.only is None else (options.only,):
+        seconds = options.seconds or _SECONDS
+        with empty_store(kind) as (folder, url):
+            found = anyio.run(chaos, folder, url, SIZES[kind], seconds, _SEED)
+        assert found.verdict.faults == [], found.verdict.faults
+        figures.append(
+            {
+                "store": kind,
+                "nodes": SIZES[kind],
+                "seconds": seconds,
+                "kills": found.kills,
+                "conversations": found.conversations,
+                "broken_off": found.broken_off,
+                "confirmed": found.verdict.confirmed,
+                "not_confirmed": len(found.verdict.failed),
+                "reasons": dict(found.reasons.most_common()),
+            }
+        )
+    return figures
 
 
 async def chaos(folder: Path, store: str, size: int, seconds: float, seed: int) -> Chaos:

@@ -1,17 +1,22 @@
 """10,000 idle sessions and 1,000 open questions: what they weigh, and what they cost a call."""
 
 import time
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 import anyio
+import msgspec
 
 from tests.load.clients import call, chat_session, facts, processor_seconds, server
+from tests.load.runs import STORES, Options, empty_store
 from tests.load.server import Facts
 
-__all__ = ["CALLS", "Idle", "idle"]
+__all__ = ["Idle", "idle", "run"]
 
-CALLS: Final = 500
+_CALLS: Final = 500
+_SESSIONS: Final = 10_000
+_QUESTIONS: Final = 1_000
+_MOST_SLOWER: Final = 1.2
 _ROUNDS: Final = 5
 _A_SESSION: Final = 10
 """Questions that are open in one session."""
@@ -38,6 +43,17 @@ class Idle(NamedTuple):
     def bytes_per_session(self) -> float:
         """What a session weighs in the node."""
         return (self.after.resident_bytes - self.before.resident_bytes) / max(1, self.after.sessions)
+
+
+def run(options: Options) -> list[dict[str, Any]]:
+    """On each store."""
+    figures = []
+    for kind in STORES if options.only is None else (options.only,):
+        with empty_store(kind) as (_, url):
+            found = anyio.run(idle, url, _SESSIONS, _QUESTIONS)
+        assert found.loaded_call_ms <= _MOST_SLOWER * found.call_ms, found
+        figures.append({"store": kind, **msgspec.to_builtins(found._asdict())})
+    return figures
 
 
 async def idle(store: str, sessions: int, questions: int) -> Idle:
@@ -83,7 +99,7 @@ async def _call_ms(http: aiohttp.ClientSession, url: str, session: dict[str, str
     found = []
     for _ in range(_ROUNDS):
         before = await processor_seconds(http, url)
-        for identity in range(1, CALLS + 1):
+        for identity in range(1, _CALLS + 1):
             await call(http, url, session, identity, "add", a=2, b=3)
-        found.append((await processor_seconds(http, url) - before) / CALLS * 1000)
+        found.append((await processor_seconds(http, url) - before) / _CALLS * 1000)
     return min(found)
