@@ -18,13 +18,13 @@ of the figures of a run (`python -m tests.load NAME --write` makes it, and this 
 
 _ALSO = """## Also proved, by `make fleet`
 
-- 200 conversations at once through that proxy, without an accident: three nodes on Redis, four on one SQLite file. Every
-  call ends right, every effect happens once.
+- 200 conversations at once through that proxy, without an accident: three nodes on Redis, four on one SQLite file.
+  Every call ends right, every effect happens once.
 - Every node is started again between a question and its answer, after a signal or killed. The call goes on.
 - Redis is silent, or gone, for 5 s. Calls wait; none fails. Redis comes back empty: sessions are gone (404).
 
-A client whose stream breaks has to come back for the rest. mcp 1.30.0 tries twice, within about two seconds; where no node
-is there by then (all of a fleet were killed at once) its call fails, and what came of it at the server stands.
+A client whose stream breaks has to come back for the rest. mcp 1.30.0 tries twice, within about two seconds; where no
+node is there by then (all of a fleet were killed at once) its call fails, and what came of it at the server stands.
 """
 
 
@@ -53,10 +53,10 @@ def _mib(size_bytes: int) -> str:
 def _chaos(figures: Figures) -> Iterator[str]:
     yield "## Nodes that are killed"
     yield ""
-    yield f"For {figures[0]['seconds']:g} s"
-    yield "clients of mcp 1.30.0 and mcp 2.3.0, asked by push, chat and rounds, use every tool of the"
-    yield "demo through a proxy that sends each request to another node; every 2 s a node is killed (`SIGKILL`) and started"
-    yield "again. An effect that a client was told of is there, once; one that it was not told of is there at most once."
+    yield f"For {figures[0]['seconds']:g} s clients of mcp 1.30.0 and mcp 2.3.0, asked by push, chat and rounds, use every"
+    yield "tool of the demo through a proxy that sends each request to another node; every 2 s a node is killed"
+    yield "(`SIGKILL`) and started again. An effect that a client was told of is there, once; one that it was not told of"
+    yield "is there at most once."
     yield ""
     columns = ("", "conversations", "killed", "calls confirmed", "not confirmed", "effects twice or lost")
     rows = [
