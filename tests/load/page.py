@@ -53,10 +53,10 @@ def _mib(size_bytes: int) -> str:
 def _chaos(figures: Figures) -> Iterator[str]:
     yield "## Nodes that are killed"
     yield ""
-    yield f"For {figures[0]['seconds']:g} s clients of mcp 1.30.0 and mcp 2.3.0, asked by push, chat and rounds, use every"
-    yield "tool of the demo through a proxy that sends each request to another node; every 2 s a node is killed"
-    yield "(`SIGKILL`) and started again. An effect that a client was told of is there, once; one that it was not told of"
-    yield "is there at most once."
+    yield f"For {figures[0]['seconds']:g} s clients of mcp 1.30.0 and mcp 2.3.0, asked by push, chat and rounds, use"
+    yield "every tool of the demo through a proxy that sends each request to another node; every 2 s a node is killed"
+    yield "(`SIGKILL`) and started again. An effect that a client was told of is there, once; one that it was not told"
+    yield "of is there at most once."
     yield ""
     columns = ("", "conversations", "killed", "calls confirmed", "not confirmed", "effects twice or lost")
     rows = [
