@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check docs docs-serve pages pictures peers fleet matrix conformance clean
+.PHONY: demo test check docs docs-serve stores pages pictures peers fleet matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
@@ -40,6 +40,10 @@ peers: $(VENV)/.dev
 fleet: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install
 	$(BIN)/python -m pytest -m fleet $(ARGS)
+
+stores: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/behaviours -m "not peers and not fleet" --default-store=sqlite $(ARGS)
+	$(BIN)/python -m pytest tests/behaviours -m "not peers and not fleet" --default-store=redis $(ARGS)
 
 matrix: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install
