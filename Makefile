@@ -5,13 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check peers matrix conformance clean
+.PHONY: demo test check docs docs-serve stores pages pictures peers fleet matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not peers" $(ARGS)
+	$(BIN)/python -m pytest -m "not peers and not fleet" $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -20,9 +20,30 @@ check: $(VENV)/.dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m pytest tests/test_layers.py
 
+pages: $(VENV)/.dev
+	$(BIN)/python -m pytest -m pages tests/pages tests/console $(ARGS)
+	$(BIN)/python -m tests.pages.newcomer
+
+pictures: $(VENV)/.dev
+	$(BIN)/python -m tests.pages.pictures
+
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 peers: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install
 	$(BIN)/python -m pytest -m peers $(ARGS)
+
+fleet: $(VENV)/.dev
+	$(BIN)/python -m tests.peers install
+	$(BIN)/python -m pytest -m fleet $(ARGS)
+
+stores: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/behaviours -m "not peers and not fleet" --default-store=sqlite $(ARGS)
+	$(BIN)/python -m pytest tests/behaviours -m "not peers and not fleet" --default-store=redis $(ARGS)
 
 matrix: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install

@@ -33,7 +33,18 @@ TITLES: Final = {
 
 
 _RESULTS: Final = Path(__file__).parent / "results"
-_PACKAGES: Final = ("aiohttp", "anyio", "cryptography", "httptools", "mcp", "msgspec", "pydantic", "redis", "uvicorn", "uvloop")
+_PACKAGES: Final = (
+    "aiohttp",
+    "anyio",
+    "cryptography",
+    "httptools",
+    "mcp",
+    "msgspec",
+    "pydantic",
+    "redis",
+    "uvicorn",
+    "uvloop",
+)
 
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

@@ -1,6 +1,6 @@
-"""The servers that are measured, each in a process of its own: `python -m benchmarks.servers NAME [--weighable] [--store URL]`.
+"""The servers that are measured, each in a process of its own: `python -m benchmarks.servers NAME`.
 
-A server prints its port on a line once connections can be made, and runs until it is terminated. All have the same two
+`--weighable` lets one tell its size, `--store URL` says where the bridge keeps sessions and rounds. A server prints its port on a line once connections can be made, and runs until it is terminated. All have the same two
 tools, but the bare ones: `add` adds two numbers, `close_ticket` asks its user first.
 """
 
@@ -83,7 +83,7 @@ def _adding() -> "MCPServer":
 
 
 def bridge(store: str = "memory") -> App:
-    """This project, as `Bridge.run` serves it, with sessions and rounds in a store; encrypted, where it is no memory."""
+    """This project, as `Bridge.run` serves it, with sessions and rounds in a store, encrypted unless in memory."""
     from bridge import Bridge, Context, KeyRing
 
     server = Bridge("benchmark", elicitation=True, store=store, keys=KeyRing([b"k" * 32]))

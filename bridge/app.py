@@ -319,11 +319,23 @@ class Bridge:
         return register
 
     async def list_changed(self, kind: Literal["tools", "prompts", "resources"]) -> None:
-        """Tell clients that a list is another one. What is registered while serving is told of by itself."""
+        """Tell clients that a list is another one. What is registered while serving is told of by itself.
+
+        Args:
+            kind: which list: `tools`, `prompts` or `resources`.
+
+        Source: server/tools#list-changed-notification.
+        """
         await self._publish(Change(kind))
 
     async def resource_updated(self, uri: str) -> None:
-        """Tell the clients that subscribed to a resource that it has new contents."""
+        """Tell the clients that subscribed to a resource that it has new contents.
+
+        Args:
+            uri: the resource's URI.
+
+        Source: server/resources#subscriptions.
+        """
         await self._publish(Change("resource", uri))
 
     async def complete_url(self, elicitation_id: str) -> bool:
@@ -354,7 +366,14 @@ class Bridge:
                 return
 
     def asgi(self, *, path: str = "/mcp") -> "Application":
-        """Make an ASGI app that serves the bridge at `path`; mounted in another app, give its path there."""
+        """Make an ASGI app that serves the bridge.
+
+        Args:
+            path: where the MCP endpoint is; in an app that is mounted in another one, its path there.
+
+        Returns:
+            The app, one node, with a lifespan of its own; it also starts by itself with its first request.
+        """
         serves = Serves(
             server=self.server,
             options=self.options,

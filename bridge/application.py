@@ -2,8 +2,9 @@
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ from bridge.asking.routes import RouteName
 from bridge.asking.seal import KeyRing, Seal
 from bridge.calls import Calls, Route
 from bridge.claims import Claims
+from bridge.counting import CountedCalls, Counts
 from bridge.eras.legacy import LegacyEra
 from bridge.eras.listening import Listening
 from bridge.eras.modern import ModernEra
@@ -37,6 +39,7 @@ from bridge.transports.running import STORE_AWAY
 from bridge.transports.signals import EndSignals
 from bridge.transports.websocket import refuse_handshake
 from bridge.upstreams.base import AskingRules, Said, Surroundings, Upstream
+from bridge.upstreams.wrapped import Wrapped
 
 __all__ = ["Application", "Serves"]
 
@@ -81,12 +84,34 @@ class Application:
         self.sessions = Sessions(self.node, serves.options.sessions)
         self.publisher = Publisher(self.node)
         self.upstream = serves.make_upstream()
+        self.sessions.on_opened = self._session_opened
         self.sessions.on_ended = self._session_ended
+        self.counts: Counts | None = None
+        self._withdraw: Callable[[Session, str], Awaitable[None]] | None = None
 
     @property
     def name(self) -> str:
         """How the server is called; once it is started, a wrapped one as it calls itself."""
         return str(_named(self._serves.server, self.upstream.said).info.get("name", ""))
+
+    @property
+    def store(self) -> Store:
+        """Where sessions and open questions live."""
+        return self._serves.store
+
+    @property
+    def options(self) -> Options:
+        """How it is set up."""
+        return self._serves.options
+
+    def count(self) -> None:
+        """Count what happens once it has started, for a console that any node may show."""
+        self.counts = Counts(self.node, lambda: self.upstream.held if isinstance(self.upstream, Wrapped) else 0)
+
+    def withdraw(self, session: Session, elicit_id: str) -> None:
+        """Cancel a question that waits for a chat answer, once the app serves; its call goes on with that."""
+        if self._withdraw is not None:
+            self.node.spawn(self._withdraw, session, elicit_id)
 
     async def start(self) -> None:
         """Begin to serve.
@@ -105,6 +130,8 @@ class Application:
                     await self.sessions.start()
                     await self.publisher.start()
                     await self.upstream.start(self._surroundings())
+                    if self.counts is not None:
+                        self.counts.start()
                     self._parts = await self._build()
                 except BaseException:
                     with anyio.CancelScope(shield=True):
@@ -177,9 +204,13 @@ class Application:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _session_ended(self, session: Session) -> None:
+    def _session_opened(self, session: Session) -> None:
+        if self.counts is not None:
+            self.counts.add("sessions")
+
+    def _session_ended(self, session_id: str) -> None:
         if self.node.running:
-            self.node.spawn(self.upstream.end_session, session.id)
+            self.node.spawn(self.upstream.end_session, session_id)
 
     def _surroundings(self) -> Surroundings:
         """What the upstream is given."""
@@ -237,13 +268,16 @@ class Application:
             RouteName.CHAT: no_chat or sessions_chat,
             RouteName.REFUSE: RefuseOnSession(),
         }
+        make_calls = Calls if self.counts is None else partial(CountedCalls, self.counts)
         modern_calls, legacy_calls = (
-            Calls(upstream, claims, onlookers.routes(routes), rules=rules, client_rules=options.client_rules)
+            make_calls(upstream, claims, onlookers.routes(routes), rules=rules, client_rules=options.client_rules)
             for routes in (modern_routes, legacy_routes)
         )
         listening = Listening(upstream, self.publisher)
+        era = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        self._withdraw = era.withdraw
         modern: Modern = ModernEra(server, upstream, modern_calls, rounds, visitors_chat, listening, options)
-        legacy: Legacy = LegacyEra(server, upstream, legacy_calls, sessions_chat, push, sessions, options)
+        legacy: Legacy = era
         modern, legacy = onlookers.eras(modern, legacy)
         return Parts(
             node=node,

@@ -17,6 +17,7 @@ from bridge.node import LOOK_SECONDS, Node
 from bridge.protocol.messages import INTERNAL_ERROR, encode
 from bridge.stores.reader import LogReader
 from bridge.upstreams.base import Failed, Finished
+from bridge.wanted import Wanted
 
 __all__ = [
     "RESULT_SECONDS",
@@ -128,7 +129,10 @@ class Claims:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._store = node.store
+        self._wanted = Wanted(node)
         self._running: dict[str, Execution] = {}
+        self._owned: set[str] = set()
+        """The rounds that run here."""
 
     async def once(
         self,
@@ -163,7 +167,7 @@ class Claims:
             await running.join()
             if not (repeatable and isinstance(running.ending, Interrupted)):
                 return running.ending
-        execution = self._running[round_id] = Execution(answers, cancel)
+        execution = self._running[round_id] = Execution(answers, lambda: self._left_here(round_id, execution, cancel))
         joined(execution.leave)
         try:
             execution.ending = await self._claimed(round_id, answers, run, ttl_seconds, repeatable)
@@ -181,28 +185,57 @@ class Claims:
         repeatable: bool,
     ) -> Ending | Released | AlreadyAnswered | Interrupted:
         over = LogReader(self._store, f"over/{round_id}")
-        replaced = 0
-        while True:
-            if (version := await self._take(round_id, answers, ttl_seconds, replaced)) is not None:
-                return await self._run(_Taken(round_id, answers, ttl_seconds, version), run)
-            await over.to_end()
-            record = await self._store.get(_key(round_id))
-            replaced = 0
-            if record is None:
-                continue
-            claim = _claim_decoder.decode(record.value)
-            if claim.answers != answers:
-                return AlreadyAnswered()
-            if claim.state == "done":
-                return claim.ending or await self._long_ending(round_id) or AlreadyAnswered()
-            if claim.state == "running" and claim.node != self._node.id and await self._node.is_alive(claim.node):
-                if await self._await(round_id, claim, record.version, ttl_seconds):
-                    await over.next(LOOK_SECONDS)
-                continue
-            # Cut off: its node is lost, or it was cancelled there.
-            if not repeatable:
-                return Interrupted()
-            replaced = record.version
+        replaced, waits = 0, False
+        try:
+            while True:
+                if (version := await self._take(round_id, answers, ttl_seconds, replaced)) is not None:
+                    return await self._run_here(_Taken(round_id, answers, ttl_seconds, version), run)
+                await over.to_end()
+                record = await self._store.get(_key(round_id))
+                replaced = 0
+                if record is None:
+                    continue
+                claim = _claim_decoder.decode(record.value)
+                if claim.answers != answers:
+                    return AlreadyAnswered()
+                if claim.state == "done":
+                    return claim.ending or await self._long_ending(round_id) or AlreadyAnswered()
+                if claim.state == "running" and claim.node != self._node.id and await self._node.is_alive(claim.node):
+                    if not waits:
+                        waits = True
+                        await self._wanted.come(round_id)
+                    if await self._await(round_id, claim, record.version, ttl_seconds):
+                        await over.next(LOOK_SECONDS)
+                    continue
+                # Cut off: its node is lost, or it was cancelled there.
+                if not repeatable:
+                    return Interrupted()
+                replaced = record.version
+        finally:
+            if waits:
+                await self._wanted.leave(round_id)
+
+    async def _run_here(self, taken: _Taken, run: Callable[[], Awaitable[Ending | Released]]) -> Ending | Released:
+        self._owned.add(taken.round_id)
+        try:
+            return await self._run(taken, run)
+        finally:
+            self._owned.discard(taken.round_id)
+
+    def _left_here(self, round_id: str, execution: "Execution", cancel: Callable[[], None]) -> None:
+        """Nobody waits here for a round any more. It is cancelled, unless it runs here and others wait elsewhere."""
+        if round_id in self._owned and self._store.shared and self._node.running:
+            self._node.spawn(self._cancel_unwanted, round_id, execution, cancel)
+        else:
+            cancel()
+
+    async def _cancel_unwanted(self, round_id: str, execution: "Execution", cancel: Callable[[], None]) -> None:
+        try:
+            await self._wanted.until_nobody(round_id)
+        except StoreError as error:
+            _log.warning("round %s is cancelled; who waits for it is not known: %s", round_id, error)
+        if execution.waiters <= 0:
+            cancel()
 
     async def _await(self, round_id: str, claim: _Claim, version: int, ttl_seconds: float) -> bool:
         """Say that somebody waits for a round that runs elsewhere; False where its claim has changed meanwhile."""

@@ -21,7 +21,16 @@ from bridge.sessions import Session
 from bridge.stores.base import Store
 from bridge.upstreams.base import CallRequest
 
-__all__ = ["MAX_PENDING", "Pending", "PendingCall", "SealedPending", "SessionPending", "TooManyPending"]
+__all__ = [
+    "MAX_PENDING",
+    "Pending",
+    "PendingCall",
+    "SealedPending",
+    "SessionPending",
+    "TooManyPending",
+    "count_open",
+    "open_calls",
+]
 
 MAX_PENDING: Final = 16
 """How many calls of one session may wait for a chat answer."""
@@ -348,6 +357,27 @@ class SealedPending:
     def _claims(self, client: Client, expires_at: float) -> Claims:
         principal = client.profile.principal.name
         return Claims(self._store_id, self._audience, principal, "tools/call", FALLBACK_TOOL_NAME, "", expires_at)
+
+
+async def open_calls(store: Store, session_id: str, now: float) -> list[PendingCall]:
+    """The calls of a session that wait for a chat answer, for who looks at it from outside."""
+    listed = await store.get(f"open/{session_id}")
+    found: list[PendingCall] = []
+    for elicit_id, opened in ({} if listed is None else _list_decoder.decode(listed.value)).items():
+        stored = await store.get(f"pending/{session_id}/{elicit_id}") if opened.expires_at > now else None
+        if stored is not None:
+            found.append(_call_decoder.decode(stored.value))
+    return found
+
+
+async def count_open(store: Store, now: float, limit: int) -> int:
+    """How many calls wait for a chat answer, in the sessions of a store; of `limit` sessions at most."""
+    found = 0
+    for key in await store.scan("open", limit=limit):
+        listed = await store.get(key)
+        if listed is not None:
+            found += sum(opened.expires_at > now for opened in _list_decoder.decode(listed.value).values())
+    return found
 
 
 _call_decoder: Final = msgspec.json.Decoder(PendingCall)

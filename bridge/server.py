@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from bridge.asking.routes import ClientRule
+from bridge.asking.routes import ClientRule, Ways
 from bridge.protocol.clients import Principal
 from bridge.protocol.messages import Json
 from bridge.routes.push import PushLimits
@@ -99,3 +99,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     transports: tuple[Transport, ...] = ("http", "sse", "websocket")
     health: bool = True
     metrics: bool = False
+
+    @property
+    def ways(self) -> Ways:
+        """Which route a question takes, as all of this is set up."""
+        return Ways(elicitation=self.elicitation, fallback=self.fallback != "off", rules=self.client_rules)

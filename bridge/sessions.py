@@ -32,6 +32,7 @@ __all__ = [
     "FINAL",
     "INTERIM",
     "STANDALONE",
+    "AskedNow",
     "Entry",
     "Running",
     "Session",
@@ -40,6 +41,8 @@ __all__ = [
     "Sessions",
     "TooManySessions",
     "complete_page",
+    "handle",
+    "profile_of",
 ]
 
 INTERIM: Final = b"\x00"
@@ -63,6 +66,7 @@ _LOG_ENTRIES: Final = 1000
 _CACHED: Final = 2048
 _CHANGES: Final = "sessions"
 _RETRY_SECONDS: Final = 1.0
+_ENDED: Final = "ended"
 _LOOK_SECONDS: Final = 30.0
 _log = logging.getLogger("bridge.sessions")
 
@@ -126,6 +130,14 @@ class TooManySessions(Exception):
     """`initialize` was refused because a limit is reached."""
 
 
+class AskedNow(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a pushed question while it is open: since when, of which tool, in which mode. Not its text."""
+
+    asked_at: float
+    target: str
+    mode: str
+
+
 class Running(Protocol):
     """A request of a session that this node has under way."""
 
@@ -152,13 +164,22 @@ class Session:
         self.version = version
         self.by_chat: bool | None = None
         """Whether it sees the fallback tool, once that was found out for what is stored now."""
-        capabilities, info = record.params.get("capabilities"), record.params.get("clientInfo")
-        self.profile = ClientProfile(
-            LEGACY[record.revision],
-            capabilities if isinstance(capabilities, dict) else {},
-            info if isinstance(info, dict) else {},
-            record.principal,
-        )
+        self.profile = profile_of(record)
+
+    @property
+    def handle(self) -> str:
+        """Names the session in logs and on pages, where its id would let a reader take it over."""
+        return handle(self.id)
+
+    @property
+    def log_level(self) -> str | None:
+        """What `logging/setLevel` said."""
+        return self.record.log_level
+
+    @property
+    def subscriptions(self) -> list[str]:
+        """The resources that the client subscribed to."""
+        return self.record.subscriptions
 
     @property
     def unable(self) -> dict[str, str]:
@@ -193,8 +214,10 @@ class Sessions:
         default = 7 * 86400.0 if self._store.durable else 1800.0
         self.idle_seconds = default if limits.idle_seconds is None else limits.idle_seconds
         self._touch_seconds = min(_TOUCH_SECONDS, self.idle_seconds / 3)
-        self.on_ended: Callable[[Session], object] | None = None
-        """Told of each session that this node knew and that has ended."""
+        self.on_opened: Callable[[Session], object] | None = None
+        """Told of each session that this node has opened."""
+        self.on_ended: Callable[[str], object] | None = None
+        """Told the id of each session that has ended: here, at another node, or unseen by this one."""
 
     async def start(self) -> None:
         """Begin to hear of other nodes' changes."""
@@ -203,6 +226,10 @@ class Sessions:
 
     async def open(self, params: Json, principal: Principal) -> Session:
         """Open a session for an `initialize`.
+
+        Args:
+            params: the params of the request: `protocolVersion`, `capabilities`, `clientInfo`.
+            principal: who is behind it; nobody else finds the session.
 
         Raises:
             TooManySessions: a limit is reached.
@@ -219,7 +246,10 @@ class Sessions:
         key = f"{family}/{session_id}"
         version = await self._store.put(key, encode(record), ttl_seconds=self.idle_seconds, if_version=0)
         assert version is not None
-        return self._keep(Session(session_id, key, record, version, self._clock()))
+        session = self._keep(Session(session_id, key, record, version, self._clock()))
+        if self.on_opened is not None:
+            self.on_opened(session)
+        return session
 
     async def find(self, session_id: str, principal: Principal) -> Session | None:
         """Return the session of that id if it is this principal's; None otherwise, whatever the reason."""
@@ -245,6 +275,11 @@ class Sessions:
             session.load(record, stored.version)
         await self._touch(session, stored.value, now)
         return session
+
+    async def at(self, key: str) -> Session | None:
+        """Return the session that stands under a key in the store, whoever's it is: for operators alone."""
+        session = self._cache.get(key)
+        return session if session is not None else await self._load(key.rpartition("/")[2], key, self._clock())
 
     async def touch(self, session: Session) -> None:
         """Keep a session that has something under way from going idle."""
@@ -296,7 +331,7 @@ class Sessions:
         await self._store.take(session.key)
         await self.tell(session, Entry("ended"))
         self._gone(session)
-        await self._announce(session)
+        await self._announce(session, _ENDED)
 
     def _gone(self, session: Session) -> None:
         """A session has ended: nothing of it goes on here."""
@@ -304,7 +339,7 @@ class Sessions:
         for running in list(session.running.values()):
             running.cancel()
         if self.on_ended is not None:
-            self.on_ended(session)
+            self.on_ended(session.id)
 
     async def cancel(self, session: Session, identity: RequestId) -> None:
         """Cancel a request of a session, on whatever node it runs."""
@@ -332,9 +367,9 @@ class Sessions:
         """Wait for what comes in; empty when the time is over."""
         return [_entry_decoder.decode(entry.value) for entry in await inbox.next(timeout_seconds)]
 
-    async def expect_answer(self, session: Session, question_id: str, ttl_seconds: float) -> None:
+    async def expect_answer(self, session: Session, question_id: str, ttl_seconds: float, asked: "AskedNow") -> None:
         """Note that a question with this id is open."""
-        await self._store.put(f"ask/{session.id}/{question_id}", b"", ttl_seconds=ttl_seconds)
+        await self._store.put(f"ask/{session.id}/{question_id}", encode(asked), ttl_seconds=ttl_seconds)
 
     async def forget_answer(self, session: Session, question_id: str) -> None:
         """The question is not open any more; a late answer is dropped."""
@@ -356,6 +391,13 @@ class Sessions:
             _log.info("an answer to no open question was dropped: %s", response.id)
             return
         await self.tell(session, entry)
+
+    async def withdraw(self, session: Session, question_id: str) -> bool:
+        """Answer an open question as if the user had cancelled it; False where it is not open any more."""
+        if await self._store.take(f"ask/{session.id}/{question_id}") is None:
+            return False
+        await self.tell(session, Entry("answer", question_id, {"action": "cancel"}))
+        return True
 
     async def publish(self, session: Session, stream: str, message: bytes) -> int:
         """Keep an event of a stream for replay; return its sequence number."""
@@ -404,9 +446,9 @@ class Sessions:
             del self._cache[key]
         return session
 
-    async def _announce(self, session: Session) -> None:
+    async def _announce(self, session: Session, change: str = "") -> None:
         if self._store.shared:
-            value = f"{self._node.id} {session.key}".encode()
+            value = f"{self._node.id} {session.key} {change}".encode()
             await self._store.append(_CHANGES, value, ttl_seconds=_LOG_SECONDS, max_entries=10_000)
 
     async def _follow_changes(self) -> None:
@@ -420,11 +462,14 @@ class Sessions:
                     for session in self._cache.values():
                         session.touched_at = float("-inf")
                 for entry in entries:
-                    node, _, key = entry.value.decode().partition(" ")
+                    node, key, change = entry.value.decode().split(" ")
                     if node != self._node.id and key in self._cache:
                         session = self._cache[key]
                         await self.refresh(session)
                         await self._stir(session)
+                    elif node != self._node.id and change == _ENDED and self.on_ended is not None:
+                        # Not decoded here any more, but perhaps still with a session at a wrapped server.
+                        self.on_ended(key.rpartition("/")[2])
             except StoreError as error:
                 _log.warning("changes by other nodes are not heard at the moment: %s", error)
                 await anyio.sleep(_RETRY_SECONDS)
@@ -462,6 +507,22 @@ async def complete_page(store: Store, elicitation_id: str) -> bool:
     message = notification("notifications/elicitation/complete", {"elicitationId": elicitation_id})
     await _publish_standalone(store, key.decode(), message)
     return True
+
+
+def profile_of(record: SessionRecord) -> ClientProfile:
+    """The client of a session, as it described itself."""
+    capabilities, info = record.params.get("capabilities"), record.params.get("clientInfo")
+    return ClientProfile(
+        LEGACY[record.revision],
+        capabilities if isinstance(capabilities, dict) else {},
+        info if isinstance(info, dict) else {},
+        record.principal,
+    )
+
+
+def handle(identity: str) -> str:
+    """A short name for something whose id is nobody else's business: from it the id cannot be found."""
+    return digest(identity)[:12]
 
 
 _record_decoder: Final = msgspec.json.Decoder(SessionRecord)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from bridge import Bridge
+from bridge import Bridge, app
 from bridge.asking.seal import KeyRing
 from bridge.stores import MemoryStore, SealedStore, Store, open_store
 from tests.behaviours.fleet import Fleet
@@ -71,6 +71,45 @@ FLEET_KEYS = KeyRing([bytes(range(32))])
 """What the nodes of a test's fleet share."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--default-store",
+        choices=["memory", "sqlite", "redis"],
+        default="memory",
+        help="what a bridge keeps its state in where a test does not say: the whole suite runs on each",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--default-store") == "memory":
+        return
+    said = [item for item in items if "store" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=said)  # they run on each store in every run
+    items[:] = [item for item in items if "store" not in getattr(item, "fixturenames", ())]
+    for item in items:
+        item.add_marker(pytest.mark.usefixtures("default_store"))
+
+
+@pytest.fixture
+async def default_store(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[None]:
+    """Give each bridge without a store of its own one of the kind that was asked for."""
+    kind = request.config.getoption("--default-store")
+    at_rest = app._at_rest
+    async with AsyncExitStack() as stack:
+
+        def chosen(given: Store | str | None, keys: KeyRing | None) -> tuple[Store, KeyRing]:
+            if given is not None:
+                return at_rest(given, keys)
+            store = _open(kind, request, tmp_path_factory.mktemp("store"))
+            stack.push_async_callback(store.aclose)
+            return at_rest(store, keys or FLEET_KEYS)
+
+        monkeypatch.setattr(app, "_at_rest", chosen)
+        yield
+
+
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """A real Redis server for the whole session."""
@@ -81,15 +120,15 @@ def redis_url() -> Iterator[str]:
 @pytest.fixture(params=["memory", "sqlite", "redis"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, closing: AsyncExitStack) -> Store:
     """A store of each kind in turn, empty; encrypted as a bridge does it."""
-    store = _open(request, tmp_path)
+    store = _open(request.param, request, tmp_path)
     closing.push_async_callback(store.aclose)
     return store
 
 
-def _open(request: pytest.FixtureRequest, folder: Path) -> Store:
-    if request.param == "memory":
+def _open(kind: str, request: pytest.FixtureRequest, folder: Path) -> Store:
+    if kind == "memory":
         return MemoryStore()
-    if request.param == "sqlite":
+    if kind == "sqlite":
         return SealedStore(open_store(f"sqlite:///{folder}/state.db"), FLEET_KEYS)
     from bridge.stores.redis import RedisStore
 

@@ -12,7 +12,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from bridge import __version__
 from bridge.demo.helpdesk import make
+from docs.make_cli import PAGE, page
 
 behaviour = pytest.mark.behaviour
 
@@ -156,3 +158,84 @@ def test_stdio_serves_what_a_command_serves(tmp_path: Path) -> None:
             running.kill()
     assert replies[0]["result"]["serverInfo"]["name"] == "plain"
     assert replies[1]["result"]["content"][0]["text"] == "echo"
+
+
+def run(*arguments: str, **surroundings: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bridge", *arguments]
+    given = {**os.environ, **HERE, "COLUMNS": "110", **surroundings}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=given)
+
+
+COMMANDS = ("demo", "serve", "stdio", "check", "keys")
+
+
+def test_without_a_command_it_explains_itself() -> None:
+    ran = run()
+    assert ran.returncode == 0
+    assert ran.stdout == run("--help").stdout
+    for name in COMMANDS:
+        assert f" {name} " in ran.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_says_what_its_exit_codes_mean(name: str) -> None:
+    ran = run(name, "--help")
+    assert ran.returncode == 0
+    assert "Exit codes" in ran.stdout
+    assert "2: the command line is not as above" in ran.stdout
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert run("--version").stdout == f"{__version__}\n"
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    script = "from bridge.cli import app; app(prog_name='mcp-session-bridge')"
+
+    def completed(words: str, count: int) -> list[str]:
+        given = {**os.environ, **HERE, "COMP_WORDS": words, "COMP_CWORD": str(count)}
+        given["_MCP_SESSION_BRIDGE_COMPLETE"] = "complete_bash"
+        ran = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, env=given
+        )
+        return ran.stdout.split()
+
+    assert completed("mcp-session-bridge ch", 1) == ["check"]
+    assert "--console-token-file" in completed("mcp-session-bridge serve --con", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["serve", "nowhere.py:mcp"], "--help after the command lists what it takes"),
+        (["serve", "http://127.0.0.1:9/mcp", "--store", "memory"], "start the server behind by itself"),
+        (["check", "http://127.0.0.1:9/mcp"], "start the server behind by itself"),
+        (["demo", "--store", "carrier-pigeon://x"], "--help after the command lists what it takes"),
+    ],
+)
+def test_an_error_is_one_line_and_a_hint_is_the_next(arguments: list[str], hint: str) -> None:
+    ran = run(*arguments)
+    assert ran.returncode == 1
+    error, hinted = [line for line in ran.stderr.splitlines() if line.startswith(("error: ", "hint: "))]
+    assert error.startswith("error: ")
+    assert hinted.startswith(f"hint: {hint}")
+
+
+def test_the_page_about_the_command_line_is_what_the_commands_say() -> None:
+    assert PAGE.read_text() == page(), "run python -m docs.make_cli"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "token", "said"),
+    [
+        (["--console"], "", "--console needs a token, also on loopback"),
+        (["--console"], "short", "a console token has at least 20 characters, not 5"),
+        (["--console-token-file", "/nowhere/token"], "", "the console token cannot be read from /nowhere/token"),
+    ],
+)
+def test_a_console_is_not_served_without_a_token_that_nobody_guesses(
+    arguments: list[str], token: str, said: str
+) -> None:
+    ran = run("serve", "bridge.demo.helpdesk:bridge", *arguments, MCP_SESSION_BRIDGE_CONSOLE_TOKEN=token)
+    assert ran.returncode == 1
+    assert said in ran.stderr

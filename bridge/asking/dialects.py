@@ -10,7 +10,7 @@ from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import Revision
 from bridge.protocol.shaping import shape_block, shape_definition, shape_result
 
-__all__ = ["read_shown", "request_params", "requested_schema"]
+__all__ = ["fill_boxes", "read_shown", "request_params", "requested_schema"]
 
 _FORMATS: Final = ("email", "uri", "date", "date-time")
 _ROOT: Final = frozenset({"type", "properties", "required"})
@@ -151,6 +151,16 @@ def read_shown(schema: Json, content: object, revision: Revision) -> object:
         chosen = field.get("default", ())
         read[name] = [value for value in boxes if given.get(value, value in chosen)]
     return read
+
+
+def fill_boxes(schema: Json, content: Json, shown: Json) -> Json:
+    """Content as the form has it, as a client gives it that was shown boxes in place of a choice of several."""
+    filled = dict(content)
+    for name, field in schema["properties"].items():
+        if field["type"] == "array" and name in filled and name not in shown["properties"]:
+            chosen = filled.pop(name)
+            filled |= {box: value in chosen for value, box in _box_names(name, field, schema).items()}
+    return filled
 
 
 def _rich(field: Json) -> Json:

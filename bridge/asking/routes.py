@@ -6,10 +6,11 @@ from typing import Final
 
 import msgspec
 
+from bridge.asking.reasons import DECLARED, FALLBACK_OFF, OPERATOR_RULE, SWITCHED_OFF, undeclared
 from bridge.protocol.clients import ClientProfile
 from bridge.protocol.revisions import Era
 
-__all__ = ["Choice", "ClientRule", "RouteName", "choose", "sees_fallback"]
+__all__ = ["Choice", "ClientRule", "RouteName", "Ways", "choose", "sees_fallback"]
 
 
 class RouteName(Enum):
@@ -22,7 +23,7 @@ class RouteName(Enum):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A route, and the reason for it in one word."""
+    """A route, and the reason for it in one word; see `reasons`."""
 
     route: RouteName
     reason: str
@@ -78,20 +79,46 @@ def choose(
     to_user = mode in ("form", "url")
     rule = next((rule for rule in rules if rule.route is not None and rule.matches(profile)), None) if to_user else None
     if rule is not None and rule.route is not None:
-        return Choice(rule.route, "operator_rule")
-    declared = profile.declares(mode)
-    undeclared = f"client_did_not_declare_{'elicitation' if to_user else mode}"
-    if profile.revision.era is Era.MODERN:
-        return Choice(RouteName.ROUNDS, "client_declared_it") if declared else Choice(RouteName.REFUSE, undeclared)
-    if not to_user:
-        return Choice(RouteName.PUSH, "client_declared_it") if declared else Choice(RouteName.REFUSE, undeclared)
-    if mode in unable:
+        return Choice(rule.route, OPERATOR_RULE)
+    if to_user and mode in unable and profile.revision.era is Era.LEGACY:
         return Choice(RouteName.CHAT, unable[mode])
-    if declared:
-        return Choice(RouteName.PUSH, "client_declared_it")
-    if not profile.revision.form_elicitation:
-        return Choice(RouteName.CHAT, "revision_before_2025-06-18")
-    return Choice(RouteName.CHAT, undeclared)
+    if profile.declares(mode):
+        return Choice(RouteName.ROUNDS if profile.revision.era is Era.MODERN else RouteName.PUSH, DECLARED)
+    by_chat = to_user and profile.revision.era is Era.LEGACY
+    return Choice(RouteName.CHAT if by_chat else RouteName.REFUSE, _why_not(profile, mode))
+
+
+def _why_not(profile: ClientProfile, mode: str) -> str:
+    """Why a client does not say that it can be asked in a mode."""
+    if mode in ("form", "url") and not profile.revision.form_elicitation:
+        return "revision_before_2025-06-18"
+    elicits = isinstance(profile.capabilities.get("elicitation"), dict)
+    if mode == "url" and elicits and not profile.revision.url_elicitation:
+        return "revision_before_2025-11-25"
+    return undeclared(mode, elicits=elicits)
+
+
+class Ways(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator has set up of asking, as a whole: which route a question really takes, and why.
+
+    Args:
+        elicitation: whether tools may ask.
+        fallback: whether clients that show no form may be asked through the chat.
+        rules: what is decided about some clients.
+    """
+
+    elicitation: bool = True
+    fallback: bool = True
+    rules: Sequence[ClientRule] = ()
+
+    def choose(self, profile: ClientProfile, mode: str, unable: Mapping[str, str] = _NOTHING_LEARNED) -> Choice:
+        """Choose as `choose` does; a way that is switched off is a refusal, and that is its reason."""
+        if mode in ("form", "url") and not self.elicitation:
+            return Choice(RouteName.REFUSE, SWITCHED_OFF)
+        choice = choose(profile, mode, unable, self.rules)
+        if choice.route is RouteName.CHAT and not self.fallback:
+            return Choice(RouteName.REFUSE, FALLBACK_OFF)
+        return choice
 
 
 def sees_fallback(

@@ -179,16 +179,28 @@ class Seal:
         Returns:
             The payload, or the reason why the envelope does not hold.
         """
+        found = self.read(token)
+        if isinstance(found, Broken):
+            return found
+        claims, payload = found
+        reason = _difference(claims, expected, now)
+        return payload if reason is None else Broken(reason)
+
+    def read(self, token: str) -> tuple[Claims, bytes] | Broken:
+        """Look into an envelope, whatever it is bound to: to show it, never to act on it.
+
+        Args:
+            token: the envelope.
+
+        Returns:
+            What it is bound to and its payload, or why it cannot be read.
+        """
         try:
             raw = base64.urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
         except (UnicodeEncodeError, binascii.Error):
             return Broken("not base64url")
         plain = self._seal.open(raw, b"")
-        if isinstance(plain, Broken):
-            return plain
-        claims, payload = _plain_decoder.decode(plain)
-        reason = _difference(claims, expected, now)
-        return payload if reason is None else Broken(reason)
+        return plain if isinstance(plain, Broken) else _plain_decoder.decode(plain)
 
 
 _plain_decoder: Final = msgspec.msgpack.Decoder(tuple[Claims, bytes])

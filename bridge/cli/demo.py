@@ -39,14 +39,17 @@ def demo(
         float, typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0)
     ] = 10.0,
     metrics: Annotated[bool, typer.Option("--metrics", help="Serve /metrics for Prometheus, to everybody.")] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[
+        str | None, typer.Option(help="debug, info, warning or error. By default info, over stdio warning.")
+    ] = None,
 ) -> None:
     """Serve the help desk: tools that ask their user, for clients of every revision."""
-    log_to_stderr(log_level)
+    log_to_stderr(log_level or ("warning" if stdio else "info"))
     with reporting():
         from bridge.app import check_exposure
-        from bridge.demo.app import HelpDeskApp
+        from bridge.demo.app import HelpDeskApp, help_desk_playground
         from bridge.demo.helpdesk import make
+        from bridge.pages.explain import Explain
         from bridge.transports.uvicorn import serve
 
         keys = choose_keys(key_file, store)
@@ -67,9 +70,11 @@ def demo(
             _err.print(RANDOM_KEY)
         url = f"{reached}/mcp"
         _out.print(f"[bold]The help desk serves[/bold] {url}\n")
+        _out.print(f"[bold]See it at work[/bold] in a browser, as every kind of client: {reached}/\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")
         _out.print(_curl(url), markup=False)
-        serve(HelpDeskApp(bridge), host, port)
+        playground = help_desk_playground(HelpDeskApp(bridge), bridge)
+        serve(Explain(playground, bridge.store, bridge.options, None), host, port)
 
 
 def _curl(url: str) -> str:

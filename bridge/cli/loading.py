@@ -11,7 +11,7 @@ from typing import Any
 from bridge.errors import ConfigurationError
 from bridge.upstreams.targets import Command
 
-__all__ = ["load_target"]
+__all__ = ["load_target", "read_headers"]
 
 _FORMS = "file.py:attribute, module:attribute, a URL, or -- and a command with its arguments"
 
@@ -47,6 +47,21 @@ def load_target(words: Sequence[str], *, is_command: bool) -> Any:
             raise ConfigurationError(f"{place} has no attribute {attribute!r}{_instead(found)}")
         found = getattr(found, name)
     return found
+
+
+def read_headers(lines: Sequence[str] | None) -> dict[str, str]:
+    """Read HTTP headers as they are given to `--header`.
+
+    Raises:
+        ConfigurationError: one is not of the form `Name: value`.
+    """
+    headers: dict[str, str] = {}
+    for line in lines or ():
+        field, separator, value = line.partition(":")
+        if not separator or not field.strip():
+            raise ConfigurationError(f"--header wants 'Name: value', not {line!r}")
+        headers[field.strip()] = value.strip()
+    return headers
 
 
 def _instead(module: Any) -> str:

@@ -1,4 +1,7 @@
-"""The help desk as an ASGI app: its bridge, and the page at which an account is connected. Needs Starlette."""
+"""The help desk as an ASGI app: its bridge, the page at which an account is connected, and its playground.
+
+Needs Starlette.
+"""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -11,10 +14,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from bridge import Bridge
+from bridge import Bridge, __version__
 from bridge.demo.connecting import Flow, Flows, elicitation_ids
+from bridge.demo.desk import Desk
+from bridge.demo.tickets import closing_source
+from bridge.pages import Playground, PlaygroundRules
 
-__all__ = ["HelpDeskApp"]
+__all__ = ["HelpDeskApp", "help_desk_playground"]
 
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
@@ -100,6 +106,19 @@ class HelpDeskApp:
         for elicitation_id in elicitation_ids(handle):
             await self._bridge.complete_url(elicitation_id)
         return RedirectResponse(request.url.path, 303, _HEADERS)
+
+
+def help_desk_playground(app: HelpDeskApp, bridge: Bridge) -> Playground:
+    """The help desk with its playground at `/`, where what was done to it can be undone.
+
+    Args:
+        app: the help desk.
+        bridge: its bridge.
+    """
+    desk = Desk(bridge.store)
+    title = str(bridge.server.info["title"])
+    rules = PlaygroundRules(title=lambda: title, version=__version__, snippet=closing_source(), restart=desk.restart)
+    return Playground(app, bridge.options, bridge.keys, rules)
 
 
 def _is_from_its_own_page(request: Request) -> bool:

@@ -101,7 +101,7 @@ def add_connecting(bridge: Bridge, desk: Desk, base_url: str) -> None:
 
     @bridge.tool(annotations={"destructiveHint": False})
     async def connect_account(
-        provider: Annotated[Provider, Field(description="Whose account to connect")], ctx: Context
+        provider: Annotated[Provider, Field(description="Whose account to connect", examples=["mail"])], ctx: Context
     ) -> Connected:
         """Connect the help desk to an account. Sends the user to a page, and goes on when it is completed."""
         handle: str = await ctx.step("flow", lambda: flows.begin(provider))
@@ -117,7 +117,7 @@ def add_connecting(bridge: Bridge, desk: Desk, base_url: str) -> None:
             state: str = await ctx.step(f"look-{number}", lambda: flows.state(handle))
             if state == "done":
                 await flows.end(handle)
-                desk.connect(provider)
+                await desk.connect(provider)
                 return Connected(provider=provider, connected=True)
             if state == "gone":
                 raise ToolError(f"The page to connect the {provider} account has expired. Call the tool again.")

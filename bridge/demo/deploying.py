@@ -29,7 +29,8 @@ def add_deploying(bridge: Bridge, desk: Desk) -> None:
 
     @bridge.tool(annotations={"destructiveHint": True})
     async def deploy(
-        environment: Annotated[Literal["staging", "production"], Field(description="Where to")], ctx: Context
+        environment: Annotated[Literal["staging", "production"], Field(description="Where to", examples=["staging"])],
+        ctx: Context,
     ) -> Deployed:
         """Deploy the help desk's newest version. Asks the user to approve; without a yes the call fails."""
         answer = await ctx.elicit(f"Deploy to {environment}?", Approval, key="deployment-approval")
@@ -37,5 +38,5 @@ def add_deploying(bridge: Bridge, desk: Desk) -> None:
             raise ToolError(f"Nothing was deployed to {environment}: the user did not agree ({answer.status}).")
         if not answer.content.approve:
             raise ToolError(f"Nothing was deployed to {environment}: the user did not tick the box.")
-        desk.deploy(environment, answer.content.note or "")
+        await desk.deploy(environment, answer.content.note or "")
         return Deployed(environment=environment, deployed=True)

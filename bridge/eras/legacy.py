@@ -1,14 +1,15 @@
 """What a legacy client may send on its session, and what it gets."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
-from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING, read_call
+from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING, FallbackCall, read_call
 from bridge.asking.routes import sees_fallback
 from bridge.calls import Calls, Exchange, interrupted
 from bridge.claims import Ending, InputRequired, Released
 from bridge.eras.catalog import CALLS, LISTS, Catalog, read_request
-from bridge.eras.outlet import CallOutlet, progress_token
+from bridge.eras.outlet import CallOutlet, Unheard, progress_token
 from bridge.errors import ProtocolError
 from bridge.ownership import OwnedCall
 from bridge.protocol.clients import Principal
@@ -48,6 +49,7 @@ __all__ = ["LegacyEra"]
 
 _MAX_SUBSCRIPTIONS: Final = 1000
 _MAX_INITIALIZE_BYTES: Final = 64 * 1024
+_log = logging.getLogger("bridge.sessions")
 
 
 class LegacyEra:
@@ -80,6 +82,7 @@ class LegacyEra:
         self._push = push
         self._sessions = sessions
         self._rules = options.client_rules
+        self._ways = options.ways
         self._asks_by_chat = options.elicitation and options.fallback != "off"
         self._catalog = Catalog(upstream, options.page_size)
         self._methods: dict[str, Callable[[Session, Request], Awaitable[Ending]]] = {
@@ -102,6 +105,7 @@ class LegacyEra:
             text = f"The params of initialize are larger than {_MAX_INITIALIZE_BYTES} bytes"
             raise ProtocolError(INVALID_PARAMS, text)
         session = await self._sessions.open(request.params, principal)
+        self._log_route(session)
         revision = session.profile.revision
         result: Json = {
             "protocolVersion": revision.name,
@@ -111,6 +115,13 @@ class LegacyEra:
         if self._server.instructions is not None:
             result["instructions"] = self._server.instructions
         return session, result_message(request.id, result)
+
+    def _log_route(self, session: Session) -> None:
+        """Say once for each session how its user is asked, and why; what is learned later is said where it is."""
+        if _log.isEnabledFor(logging.INFO):
+            choice, name = self._ways.choose(session.profile, "form"), str(session.profile.info.get("name", ""))[:64]
+            revision, route = session.profile.revision.name, choice.route.value
+            _log.info("session %s: %r, %s: asked by %s (%s)", session.handle, name, revision, route, choice.reason)
 
     async def handle(self, session: Session, request: Request, exchange: Exchange) -> Json:
         """Answer a request on a session: the response message, a result or an error."""
@@ -146,6 +157,16 @@ class LegacyEra:
         if isinstance(ending, Released):
             return failed(called, ending.reason, "INVALID_INPUT")
         return await self._shaped(ending, called.target, session.profile.revision)
+
+    async def withdraw(self, session: Session, elicit_id: str) -> None:
+        """Answer a question that waits for a chat answer as if the user had cancelled it: its call goes on with that.
+
+        Nobody waits for the result; a model that answers later learns that the question is not open any more.
+        """
+        given = FallbackCall(elicit_id, "cancel", None)
+        exchange = Unheard()
+        outlet = CallOutlet(exchange, session.profile.revision, None, None)
+        await self._chat.answer(session, given, outlet, exchange, self._calls)
 
     async def notified(self, session: Session, message: Notification) -> None:
         """Take a client's notification. What is not known is dropped."""

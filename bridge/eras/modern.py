@@ -46,6 +46,8 @@ class _Visitor(msgspec.Struct, frozen=True):
 
     profile: ClientProfile
     id: str = ""
+    log_level: str | None = None
+    subscriptions: tuple[str, ...] = ()
     unable: Mapping[str, str] = {}
 
 

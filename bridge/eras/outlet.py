@@ -1,15 +1,16 @@
 """What a running call may send to its client meanwhile, as the client's revision has it."""
 
 import math
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from bridge.calls import Exchange
+from bridge.calls import Exchange, Keeper
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import Json, notification
 from bridge.protocol.revisions import Revision
 from bridge.protocol.shaping import shape_progress
 
-__all__ = ["CallOutlet", "progress_token"]
+__all__ = ["CallOutlet", "Unheard", "progress_token"]
 
 _WAITING: Final = "waiting for user input"
 _TICK: Final = 0.001
@@ -86,3 +87,23 @@ class CallOutlet:
     async def leave(self) -> None:
         """See `Outlet`."""
         await self._exchange.leave()
+
+
+class Unheard:
+    """An exchange with nobody: for a call that goes on because an operator says so. See `Exchange`."""
+
+    can_stream = False
+    http: Mapping[str, Any] | None = None
+    on_gone: Callable[[], None] | None = None
+    on_closing: Callable[[], None] | None = None
+    on_delivered: Callable[[], Awaitable[None]] | None = None
+    keeper: Keeper | None = None
+
+    async def send(self, message: Json) -> None:
+        """See `Exchange`: there is nobody."""
+
+    async def leave(self) -> None:
+        """See `Exchange`: there is no stream."""
+
+    def cancel(self) -> None:
+        """See `Exchange`: the call has nobody who could leave."""

@@ -30,7 +30,7 @@ from bridge.protocol.messages import (
     request_message,
 )
 from bridge.protocol.revisions import Revision
-from bridge.sessions import Entry, Session, SessionRecord, Sessions
+from bridge.sessions import AskedNow, Entry, Session, SessionRecord, Sessions
 from bridge.stores.base import Store
 from bridge.stores.reader import LogReader
 from bridge.upstreams.base import CallRequest
@@ -113,7 +113,7 @@ class Push:
         if not current.exchange.can_stream:
             return await self._unable(current, session, questions, "no_stream")
         if not await self._is_initialized(session):
-            _log.info("session %s has not sent notifications/initialized; asked through the chat", session.id)
+            _log.info("session %s has not sent notifications/initialized; asked through the chat", session.handle)
             return await self._unable(current, session, questions, None)
         for position, question in enumerate(questions):
             answered = await self._ask_one(current, session, question)
@@ -171,7 +171,7 @@ class Push:
 
         if reason is not None:
             await self._sessions.change(session, alter)
-        _log.info("session %s cannot be asked in %s mode (%s): by chat", session.id, mode, reason or "once")
+        _log.info("session %s cannot be asked in %s mode (%s): by chat", session.handle, mode, reason or "once")
 
     async def _is_initialized(self, session: Session) -> bool:
         if session.record.initialized:
@@ -199,7 +199,8 @@ class Push:
         if question.elicitation_id is not None and revision.url_ids:
             await self._sessions.expect_completion(session, question.elicitation_id, self._limits.answer_seconds)
         open_seconds = self._limits.answer_seconds + self._limits.late_seconds
-        await self._sessions.expect_answer(session, question_id, open_seconds)
+        asked = AskedNow(time.time(), current.call.request.target, question.mode)
+        await self._sessions.expect_answer(session, question_id, open_seconds, asked)
         inbox = self._sessions.inbox(session)
         await inbox.to_end()
         if current.exchange.keeper is not None:

@@ -8,7 +8,7 @@ import msgspec
 from bridge.protocol.messages import Json, encode
 from bridge.upstreams.results import CODE_KEY
 
-__all__ = ["Asked", "CallResult", "Handler", "RpcError", "accept", "cancel", "decline"]
+__all__ = ["Asked", "CallResult", "Handler", "HttpError", "RpcError", "accept", "cancel", "decline"]
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -28,7 +28,11 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def accept(content: Mapping[str, Any] | None = None) -> Json:
-    """The answer of a user who filled the form in."""
+    """The answer of a user who filled the form in, or agreed to open a page.
+
+    Args:
+        content: the form's fields; None for a page.
+    """
     return {"action": "accept"} if content is None else {"action": "accept", "content": dict(content)}
 
 
@@ -58,6 +62,21 @@ class RpcError(Exception):
         self.code: int = error["code"]
         self.message: str = error["message"]
         self.data: Any = error.get("data")
+
+
+class HttpError(AssertionError):
+    """What came in reply to a request is no response of an MCP server.
+
+    Args:
+        method: the request's method.
+        status: the HTTP status.
+        body: what came with it.
+    """
+
+    def __init__(self, method: str, status: int, body: bytes) -> None:
+        super().__init__(f"no response to {method!r}: HTTP {status} {body!r}")
+        self.status = status
+        self.body = body
 
 
 class CallResult(msgspec.Struct, frozen=True):

@@ -6,13 +6,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import anyio
+import msgspec
 
 from bridge.app import Bridge
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.protocol.inbound import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
 from bridge.protocol.messages import Json, encode
 from bridge.protocol.revisions import MODERN, REVISIONS, Era
-from bridge.testing.answers import Asked, CallResult, Handler, RpcError, decline
+from bridge.testing.answers import Asked, CallResult, Handler, HttpError, RpcError, decline
 from bridge.testing.http import AsgiHttp, HttpReply
 
 __all__ = ["Client", "connect"]
@@ -138,7 +139,11 @@ class Client:
         self._next_id = 0
 
     def on_elicitation(self, handler: Handler) -> None:
-        """Set who answers questions; without a handler every question is declined."""
+        """Set who answers questions; without a handler every question is declined.
+
+        Args:
+            handler: sync or async, from what is asked to what `accept`, `decline` or `cancel` returns.
+        """
         self._handler = handler
 
     def on_request(self, method: str, handler: Callable[[Json], Json | Awaitable[Json]]) -> None:
@@ -153,6 +158,10 @@ class Client:
     async def request(self, method: str, params: Json) -> Json:
         """Send a request and return its result.
 
+        Args:
+            method: the request's method.
+            params: its params, without the `_meta` of a modern request, which is filled in.
+
         Raises:
             RpcError: it ended with a JSON-RPC error.
         """
@@ -163,12 +172,28 @@ class Client:
         return result
 
     async def notify(self, method: str, params: Json | None = None) -> None:
-        """Send a notification."""
+        """Send a notification.
+
+        Args:
+            method: its method.
+            params: its params; by default empty.
+        """
         message: Json = {"jsonrpc": "2.0", "method": method, "params": params or {}}
         await (await self._post(message, None)).closed()
 
     async def call(self, method: str, params: Json) -> Json:
-        """Send a call, and answer what it asks, until its result is final."""
+        """Send a call, and answer what it asks, until its result is final.
+
+        Args:
+            method: `tools/call`, `prompts/get` or `resources/read`.
+            params: its params.
+
+        Returns:
+            The result.
+
+        Raises:
+            RpcError: it ended with a JSON-RPC error.
+        """
         result = await self.request(method, params)
         for _ in range(_MAX_QUESTIONS):
             if result.get("resultType") == "input_required":
@@ -204,11 +229,12 @@ class Client:
         params = {"protocolVersion": self.revision.name, "capabilities": self.capabilities, "clientInfo": self.info}
         message = self._completed({"method": "initialize", "params": params})
         reply = await self._post(message, None)
-        body = await reply.json()
+        body = await self._response(reply, message)
         if "error" in body:
             raise RpcError(body["error"])
         self.initialize_result = body["result"]
-        self.session_id = reply.headers["mcp-session-id"]
+        # A server that keeps no sessions gives no id.
+        self.session_id = reply.headers.get("mcp-session-id")
         await self.notify("notifications/initialized")
 
     def _completed(self, message: Json) -> Json:
@@ -243,17 +269,27 @@ class Client:
 
     async def _exchange(self, message: Json) -> Json:
         """Post a request; serve what comes meanwhile; return the response."""
-        reply = await self._post(message, None)
+        return await self._response(await self._post(message, None), message)
+
+    async def _response(self, reply: HttpReply, message: Json) -> Json:
+        """Read a reply; serve what comes before the response.
+
+        Raises:
+            HttpError: it is no reply of an MCP server.
+        """
         response: Json | None = None
-        async for received in reply.messages():
-            if "method" not in received:
-                response = received
-            elif "id" in received:
-                await self._serve(received)
-            else:
-                self.notifications.append(received)
-        if response is None:
-            raise AssertionError(f"no response to {message.get('method')!r}: HTTP {reply.status} {reply.raw!r}")
+        try:
+            async for received in reply.messages():
+                if "method" not in received:
+                    response = received
+                elif "id" in received:
+                    await self._serve(received)
+                else:
+                    self.notifications.append(received)
+        except msgspec.DecodeError:
+            response = None
+        if response is None or not ("result" in response or isinstance(response.get("error"), dict)):
+            raise HttpError(str(message.get("method")), reply.status, reply.raw)
         return response
 
     async def _serve(self, request: Json) -> None:

@@ -6,7 +6,7 @@ call is run again from the top with the answers in its journal.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -172,6 +172,16 @@ class Caller(Protocol):
     @property
     def id(self) -> str:
         """The id of its session; empty where it has none."""
+        ...
+
+    @property
+    def log_level(self) -> str | None:
+        """The lowest level of log messages that its session wants, where it said so."""
+        ...
+
+    @property
+    def subscriptions(self) -> Sequence[str]:
+        """The URIs that its session has subscribed to."""
         ...
 
 

@@ -42,6 +42,8 @@ _KEYS: Final[dict[Kind, str]] = {
 class _Caller(msgspec.Struct, frozen=True):
     profile: ClientProfile
     id: str = ""
+    log_level: str | None = None
+    subscriptions: tuple[str, ...] = ()
 
 
 class _Outlet:

@@ -73,9 +73,9 @@ class _UnderWay:
         if not self._interrupts:
             return
         for _ in range(self._interrupts):
-            cancels = self.task.uncancel()
+            self.task.uncancel()
         # Somebody else may have cancelled the task as well, and is to be heard.
-        if cancels <= self._cancels_before and isinstance(error, asyncio.CancelledError):
+        if self.task.cancelling() <= self._cancels_before and isinstance(error, asyncio.CancelledError):
             raise UpstreamLost(self._owner.why) from None
 
     def interrupt(self) -> None:

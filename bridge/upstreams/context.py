@@ -203,7 +203,25 @@ class Context:
         on_invalid: OnInvalid | None = None,
         not_secret: Collection[str] = (),
     ) -> Answer[Any]:
-        """`elicit` for a tool that is a plain function. No thread waits for the user."""
+        """Ask as `elicit` does, in a tool that is a plain function. No thread waits for the user.
+
+        Args:
+            message: as in `elicit`.
+            schema: as in `elicit`.
+            key: as in `elicit`.
+            on_invalid: as in `elicit`.
+            not_secret: as in `elicit`.
+
+        Returns:
+            The answer.
+
+        Raises:
+            TypeError: a field that a form cannot hold.
+            QuestionError: as in `elicit`.
+            ToolError: with the code `ELICITATION_DISABLED`, where asking is switched off.
+
+        Source: client/elicitation.
+        """
         return self._answer(self._form(message, schema, on_invalid, not_secret), key)
 
     async def elicit_all(self, questions: Mapping[str, tuple[str, Any]]) -> dict[str, Answer[Any]]:
@@ -214,6 +232,13 @@ class Context:
 
         Returns:
             The answers, by key.
+
+        Raises:
+            TypeError: a field that a form cannot hold.
+            QuestionError: a field that asks for a secret, or a key that another question of the call has.
+            ToolError: with the code `ELICITATION_DISABLED`, where asking is switched off.
+
+        Source: client/elicitation.
         """
         reads = {key: self._form(message, schema, None, ()) for key, (message, schema) in questions.items()}
         self._check_open()
@@ -350,7 +375,18 @@ class Context:
         return await self._taken().take(name, fn)
 
     def step_sync(self, name: str, fn: Callable[[], Result]) -> Result:
-        """`step` for a tool that is a plain function."""
+        """Run `fn` once in this call, as `step` does, in a tool that is a plain function.
+
+        Args:
+            name: the step's name, unique in the tool.
+            fn: what to do; a plain function. Its result must be JSON.
+
+        Returns:
+            What `fn` returned, as JSON has it: now, or when it ran.
+
+        Raises:
+            QuestionError: one name for two steps, or a result that is no JSON.
+        """
         self._check_running()
         recorded: Result = self._taken().take_sync(name, fn)
         return recorded
@@ -376,19 +412,35 @@ class Context:
         await self._call.outlet.log(level, data, logger)
 
     async def debug(self, data: Any) -> None:
-        """Send a log message of level `debug`."""
+        """Send a log message of level `debug`.
+
+        Args:
+            data: any JSON value.
+        """
         await self.log("debug", data)
 
     async def info(self, data: Any) -> None:
-        """Send a log message of level `info`."""
+        """Send a log message of level `info`.
+
+        Args:
+            data: any JSON value.
+        """
         await self.log("info", data)
 
     async def warning(self, data: Any) -> None:
-        """Send a log message of level `warning`."""
+        """Send a log message of level `warning`.
+
+        Args:
+            data: any JSON value.
+        """
         await self.log("warning", data)
 
     async def error(self, data: Any) -> None:
-        """Send a log message of level `error`."""
+        """Send a log message of level `error`.
+
+        Args:
+            data: any JSON value.
+        """
         await self.log("error", data)
 
     async def close_stream(self) -> None:

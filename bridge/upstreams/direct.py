@@ -55,9 +55,9 @@ class Direct:
             if task is None or self._why is None:
                 raise
             for _ in range(self._cancels):
-                others = task.uncancel()
+                task.uncancel()
             # Somebody else may have cancelled the task as well, and is to be heard.
-            if others:
+            if task.cancelling():
                 raise
             return self._why
 

@@ -82,6 +82,11 @@ class Reached:
                 self._subscribed.discard(params["uri"])
         return reply
 
+    def recall(self, caller: Caller) -> None:
+        """Set up the first link for a session as that has it: it may have had one before a restart, or elsewhere."""
+        self._log_level = caller.log_level
+        self._subscribed.update(caller.subscriptions)
+
     async def remake(self, link: Link) -> None:
         """Use another link from now on, set up as the one before it was."""
         self.made, level, self._log_level = link, self._log_level, None
@@ -163,6 +168,8 @@ class Links:
             hello = Hello(
                 capabilities=self._capabilities(caller), info=(caller.profile.info or INFO) if is_own else INFO
             )
+            if is_own and reached.made is None:
+                reached.recall(caller)
             link = await self._server.connect(hello, self._news(reached.name, caller.id if is_own else ""))
             await reached.remake(link)
 

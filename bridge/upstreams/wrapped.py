@@ -111,6 +111,8 @@ class _Nobody(msgspec.Struct, frozen=True):
 
     profile: ClientProfile = ClientProfile(LATEST_LEGACY, {}, INFO)
     id: str = "start"
+    log_level: str | None = None
+    subscriptions: tuple[str, ...] = ()
 
 
 class Wrapped:

@@ -14,7 +14,8 @@ from bridge.protocol.messages import encode
 from bridge.stores import MemoryStore, Store
 from bridge.testing import Client, accept, connect, decline
 from bridge.transports import exchange
-from tests.conftest import Serve
+from bridge.wanted import Wanted
+from tests.conftest import FLEET_KEYS, Serve
 
 behaviour = pytest.mark.behaviour
 
@@ -310,6 +311,42 @@ async def test_an_answered_round_runs_once_whoever_sends_it_again(serve: Serve, 
     assert other["isError"]
     assert "already answered" in other["content"][0]["text"]
     assert desk.effects == ["Hello Ann"]
+
+
+@behaviour("MOD-8", "MOD-10")
+@pytest.mark.parametrize("store", ["sqlite", "redis"], indirect=True)
+@pytest.mark.parametrize("stays", [True, False], ids=["one stays", "both leave"])
+async def test_a_round_is_cancelled_only_once_its_last_waiter_at_any_node_has_gone(
+    serve: Serve, store: Store, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, come = anyio.Event(), Wanted.come
+
+    async def told(self: Wanted, round_id: str) -> None:
+        await come(self, round_id)
+        waits.set()
+
+    monkeypatch.setattr(Wanted, "come", told)
+    monkeypatch.setattr(exchange, "LATE_SECONDS", 0.0)
+    desk = Desk(store, FLEET_KEYS)
+    here, there = await serve(desk.bridge), await serve(desk.bridge)
+    async with connect(here) as mcp, connect(there) as other:
+        first = await first_round(mcp)
+        desk.finish = anyio.Event()
+        request = mcp._completed({"method": "tools/call", "params": retry(first, accept({"name": "Ann"}))})
+        with anyio.fail_after(20):
+            owner = await mcp.raw.post(request)
+            await desk.started.wait()
+            waiter = await other.raw.post(request)
+            await waits.wait()
+            owner.disconnect()
+            if not stays:
+                waiter.disconnect()
+                while not desk.cleaned:  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+            desk.finish.set()
+            heard = [message async for message in waiter.messages()]
+    assert desk.effects == (["Hello Ann"] if stays else [])
+    assert ("Hello Ann" in str(heard)) is stays
 
 
 @behaviour("MOD-8", "ASK-4")

@@ -333,7 +333,7 @@ async def ended(mcp: SseClient) -> bool:
 async def test_what_is_posted_to_another_node_reaches_the_stream(
     redis_url: str, work: Work, tap: Tap, serve: Serve, closing: AsyncExitStack
 ) -> None:
-    here, there = (make(work, store=f"{redis_url}/0", keys=FLEET_KEYS) for _ in range(2))
+    here, there = (make(work, store=redis_url, keys=FLEET_KEYS) for _ in range(2))
     for bridge in (here, there):
         closing.push_async_callback(bridge.store.aclose)
     other = await serve(there)

@@ -136,7 +136,7 @@ async def test_at_shutdown_the_stream_ends_with_the_result(bridge: Bridge) -> No
 async def test_a_change_on_another_node_is_told(
     redis_url: str, work: Work, serve: Serve, closing: AsyncExitStack
 ) -> None:
-    here, there = (make(work, store=f"{redis_url}/0", keys=FLEET_KEYS) for _ in range(2))
+    here, there = (make(work, store=redis_url, keys=FLEET_KEYS) for _ in range(2))
     for bridge in (here, there):
         closing.push_async_callback(bridge.store.aclose)
     await serve(there)

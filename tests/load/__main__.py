@@ -10,6 +10,7 @@ from tests.load.runs import REPOSITORY, Options, write
 
 RUNS = {
     "abandoned": "tests.load.abandoned",
+    "chaos": "tests.load.chaos",
     "idle": "tests.load.idle",
 }
 """Which module has `run(options)`, which returns figures that JSON can hold, or raises AssertionError."""

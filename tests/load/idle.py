@@ -9,10 +9,10 @@ from statistics import median
 from typing import Any
 
 from bridge.stores import Store, open_store
-from tests.load.nodes import STORES, Node, call, node, opened, store_url
-from tests.load.runs import Options
+from tests.load.nodes import Node, call, node, opened
+from tests.load.runs import STORES, Options, empty_store
 
-__all__ = ["run"]
+__all__ = ["idle", "run"]
 
 SESSIONS = 10_000
 QUESTIONS = 1_000
@@ -30,34 +30,36 @@ _identities = count(1)
 
 def run(options: Options) -> list[dict[str, Any]]:
     """Make the run for each store; raise AssertionError where a call takes too long."""
-    return [_run(store) for store in STORES if options.only in (None, store)]
+    found = [idle(store, SESSIONS, QUESTIONS) for store in STORES if options.only in (None, store)]
+    for one in found:
+        for what in ("call", "question"):
+            assert one[what]["processor_ratio"] <= AT_MOST, one
+    return found
 
 
-def _run(store: str) -> dict[str, Any]:
+def idle(store: str, sessions: int, questions: int) -> dict[str, Any]:
+    """Compare a node that has so many idle sessions and open questions with one that has none.
+
+    Returns:
+        What its memory is, what a call and a question through the chat take on both, and how long writes take that
+        sweep as many records.
+    """
     with ExitStack() as stack:
-        empty, full = (stack.enter_context(node(stack.enter_context(store_url(store)))) for _ in range(2))
+        urls = [stack.enter_context(empty_store(store))[1] for _ in range(2)]
+        empty, full = (stack.enter_context(node(url)) for url in urls)
         _warm(empty)
         _warm(full)
-        before = full.resident_bytes
-        opened(full.connection, SESSIONS, {})
-        with_sessions = full.resident_bytes
-        _leave_questions(full)
-        after = full.resident_bytes
-        calls = _compared(empty, full, _plain)
-        asked = _compared(empty, full, _asked_and_answered)
-    for what in (calls, asked):
-        assert what["processor_ratio"] <= AT_MOST, f"{store}: {what}"
-    with store_url(store) as url:
-        sweep = asyncio.run(_swept(url))
-    return {
-        "store": store,
-        "sessions": SESSIONS,
-        "questions": QUESTIONS,
-        "resident_mb": [round(each / 1e6, 1) for each in (before, with_sessions, after)],
-        "call": calls,
-        "question": asked,
-        "sweep": sweep,
-    }
+        resident = [full.resident_bytes]
+        opened(full.connection, sessions, {})
+        resident.append(full.resident_bytes)
+        _leave_questions(full, questions)
+        resident.append(full.resident_bytes)
+        called = _compared(empty, full, _plain)
+        question = _compared(empty, full, _asked_and_answered)
+    with empty_store(store) as (_, url):
+        sweep = asyncio.run(_swept(url, sessions + questions))
+    counts = {"store": store, "sessions": sessions, "questions": questions}
+    return {**counts, "resident_bytes": resident, "call": called, "question": question, "sweep": sweep}
 
 
 def _warm(running: Node) -> None:
@@ -66,9 +68,9 @@ def _warm(running: Node) -> None:
         _asked_and_answered(running, session)
 
 
-def _leave_questions(running: Node) -> None:
+def _leave_questions(running: Node, questions: int) -> None:
     """Leave calls open that wait for an answer from the chat, some in each of some sessions."""
-    for session in opened(running.connection, QUESTIONS // QUESTIONS_EACH, {}):
+    for session in opened(running.connection, questions // QUESTIONS_EACH, {}):
         for number in range(QUESTIONS_EACH):
             assert _ask(running, session, f"T-{number}")
 
@@ -120,19 +122,19 @@ def _timed(work: Any) -> Iterator[float]:
         yield (time.perf_counter() - began) * 1000
 
 
-async def _swept(url: str) -> dict[str, float]:
+async def _swept(url: str, records: int) -> dict[str, float]:
     """Let as many records expire at once, and time the writes that sweep them, and the writes when all is clean."""
     store = open_store(url)
     try:
         clean = await _writes(store, 1000)
         began = time.monotonic()
-        for number in range(SESSIONS + QUESTIONS):
+        for number in range(records):
             left = began + SWEPT_SECONDS - time.monotonic()
             await store.put(f"session/anonymous/{number}", b"x" * SWEPT_BYTES, ttl_seconds=max(left, 0.1))
         await asyncio.sleep(max(0.0, began + SWEPT_SECONDS - time.monotonic()))
         sweeping = await _writes(store, 4000)
         return {
-            "records": SESSIONS + QUESTIONS,
+            "records": records,
             "write_ms": round(median(clean), 3),
             "sweeping_write_ms": round(median(sweeping), 3),
             "longest_ms": round(max(sweeping), 2),

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,26 +13,11 @@ import redis
 
 from benchmarks.load import Connection
 from tests.operations.processes import serving
-from tests.redis_server import redis_server
 
-__all__ = ["LEGACY", "STORES", "Node", "call", "node", "opened", "store_url"]
+__all__ = ["LEGACY", "Node", "call", "node", "opened"]
 
-STORES = ("memory", "sqlite", "redis")
 LEGACY = "2025-11-25"
 _SERVED = ("bridge", "serve", "tests/load/server.py:bridge", "--port")
-
-
-@contextmanager
-def store_url(kind: str) -> Iterator[str]:
-    """A new, empty store: in the node's memory, in a file, or in a Redis server."""
-    if kind == "redis":
-        with redis_server() as url:
-            yield url
-    elif kind == "sqlite":
-        with TemporaryDirectory() as folder:
-            yield f"sqlite:///{folder}/state.db"
-    else:
-        yield "memory"
 
 
 class Node:

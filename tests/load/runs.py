@@ -3,13 +3,18 @@
 import json
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
-__all__ = ["Options", "read", "write"]
+from tests.redis_server import redis_server
+
+__all__ = ["STORES", "Options", "empty_store", "read", "write"]
 
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results"
@@ -25,6 +30,20 @@ class Options(msgspec.Struct, frozen=True):
 
     seconds: float | None = None
     only: str | None = None
+
+
+STORES = ("memory", "sqlite", "redis")
+
+
+@contextmanager
+def empty_store(kind: str) -> Iterator[tuple[Path, str]]:
+    """A folder, and the URL of an empty store of that kind."""
+    with TemporaryDirectory() as folder:
+        if kind != "redis":
+            yield Path(folder), "memory" if kind == "memory" else f"sqlite:///{folder}/state.db"
+            return
+        with redis_server() as url:
+            yield Path(folder), url
 
 
 def write(name: str, figures: Any) -> Path:

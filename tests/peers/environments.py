@@ -51,8 +51,9 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "inspector": ("@modelcontextprotocol/inspector@2.12.0",),
     "mcp-remote": ("mcp-remote@0.15.1",),
     "conformance": ("@modelcontextprotocol/conformance@0.2.0-alpha.12", _NODE_22),
+    "axe": ("axe-core@4.14.1",),
 }
-OF_NPM = frozenset({"ts1", "ts2", "ts2server", "everything", "mcpuse", "inspector", "mcp-remote", "conformance"})
+OF_NPM = frozenset({"ts1", "ts2", "ts2server", "everything", "mcpuse", "inspector", "mcp-remote", "conformance", "axe"})
 """The environments of npm packages; the others are of pip's."""
 INSTALL_SECONDS = 100
 _STAMP = "complete"

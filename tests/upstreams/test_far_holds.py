@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from bridge import PushLimits
+from bridge import PushLimits, sessions
 from bridge.stores import Store
 from bridge.testing import accept, connect
 from tests.behaviours.fleet import Fleet
 from tests.behaviours.test_streams import last_id, post_call, respond, resume, text
+from tests.conftest import Serve
 from tests.upstreams.plain import Plain
 
 behaviour = pytest.mark.behaviour
@@ -225,3 +226,41 @@ async def test_a_client_that_comes_back_for_a_call_that_a_lost_node_held_learns_
         assert "INTERRUPTED" in text(last)
         assert "was not run again" in text(last)
     assert plain.effects == ["began T-1"]
+
+
+@behaviour("UPS-6", "LEG-2")
+@shared
+async def test_a_session_with_the_server_is_set_up_again_after_a_restart(
+    plain: Plain, serve: Serve, store: Store
+) -> None:
+    bridge = plain.bridge(store=store)
+    app = bridge.asgi()
+    capabilities = {"sampling": {}, "roots": {"listChanged": True}}
+    async with app.lifespan(), connect(app, revision="2025-11-25", capabilities=capabilities) as mcp:
+        session = mcp.session_id
+        await mcp.request("resources/subscribe", {"uri": "note://1"})
+    said = [line for line in plain.lines if line.startswith("initialize")][-1]
+    assert "sampling" in said
+    async with connect(await serve(bridge), revision="2025-11-25") as mcp:
+        mcp.session_id = session
+        await mcp.tools.call("echo")
+        await plain.wrote("subscribed note://1", 2)
+        assert [line for line in plain.lines if line.startswith("initialize")][-1] == said
+
+
+@behaviour("LEG-4", "UPS-9")
+@shared
+async def test_a_session_that_ends_at_another_node_ends_its_child_here(
+    plain: Plain, fleet: Fleet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_CACHED", 1)
+    bridge = plain.bridge(store=store)
+    (_, here), (_, there) = await fleet.node(bridge), await fleet.node(bridge)
+    async with connect(here, revision="2025-03-26") as mcp, connect(there, revision="2025-03-26") as other:
+        other.session_id = mcp.session_id
+        await mcp.request("tools/call", CLOSE)
+        async with connect(here, revision="2025-03-26") as newer:
+            await newer.request("ping", {})
+            ended = plain.lines.count("ended")
+            assert (await other.raw.delete()).status == 204
+            await plain.wrote("ended", ended + 1)
