@@ -1,7 +1,8 @@
 """The servers that are measured, each in a process of its own: `python -m benchmarks.servers NAME`.
 
-`--weighable` lets one tell its size, `--store URL` says where the bridge keeps sessions and rounds. A server prints its port on a line once connections can be made, and runs until it is terminated. All have the same two
-tools, but the bare ones: `add` adds two numbers, `close_ticket` asks its user first.
+`--weighable` lets one tell its size, `--store URL` says where the bridge keeps sessions and rounds. A server prints its
+port on a line once connections can be made, and runs until it is terminated. All have the same two tools, but the bare
+ones: `add` adds two numbers, `close_ticket` asks its user first.
 """
 
 import gc
