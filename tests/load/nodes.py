@@ -30,27 +30,27 @@ class Node:
     """
 
     def __init__(self, pid: int, port: int, store: str) -> None:
-        self._pid = pid
+        self.pid = pid
         self._port = port
         self._store = store
         self.connection = self.connect()
 
     def connect(self) -> Connection:
         """One more connection to it."""
-        return Connection(self._port, self._pid)
+        return Connection(self._port, self.pid)
 
     @property
     def resident_bytes(self) -> int:
-        return int(Path(f"/proc/{self._pid}/statm").read_text().split()[1]) * resource.getpagesize()
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
     @property
     def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self._pid}/fd"))
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     @property
     def processor_us(self) -> float:
         """How long its threads have run."""
-        tasks = Path(f"/proc/{self._pid}/task").glob("*/schedstat")
+        tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         return sum(int(each.read_text().split()[0]) for each in tasks) / 1000
 
     def size(self) -> dict[str, int]:
