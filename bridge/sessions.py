@@ -319,7 +319,11 @@ class Sessions:
         session.load(record, version)
         session.touched_at = self._clock()
         await self._announce(session)
-        if self._store.shared or session.running:
+        await self._stir(session)
+
+    async def _stir(self, session: Session) -> None:
+        """Let what this node runs for a session look at its record again; most sessions get no log for it."""
+        if session.running:
             await self.tell(session, Entry("changed"))
 
     async def end(self, session: Session) -> None:
@@ -460,7 +464,9 @@ class Sessions:
                 for entry in entries:
                     node, key, change = entry.value.decode().split(" ")
                     if node != self._node.id and key in self._cache:
-                        await self.refresh(self._cache[key])
+                        session = self._cache[key]
+                        await self.refresh(session)
+                        await self._stir(session)
                     elif node != self._node.id and change == _ENDED and self.on_ended is not None:
                         # Not decoded here any more, but perhaps still with a session at a wrapped server.
                         self.on_ended(key.rpartition("/")[2])
