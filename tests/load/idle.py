@@ -110,7 +110,7 @@ def _ask(running: Node, session: dict[str, str], ticket: str) -> str:
 def _compared(empty: Node, full: Node, once: Any) -> dict[str, float]:
     """What something takes on two nodes in turn, so that the noise of the machine meets both alike."""
     for running in (empty, full):
-        running.connection = running.connect()  # a connection that was idle meanwhile has been closed
+        running.connect_again()
     both = [(running, opened(running.connection, 1, {})[0]) for running in (empty, full)]
     samples: list[list[tuple[float, float]]] = [[], []]
     for round_number in range(ROUNDS):

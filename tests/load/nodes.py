@@ -35,6 +35,11 @@ class Node:
         self._store = store
         self.connection = self.connect()
 
+    def connect_again(self) -> None:
+        """Get a connection in place of one that was idle for so long that the node has closed it."""
+        self.connection.close()
+        self.connection = self.connect()
+
     def connect(self) -> Connection:
         """One more connection to it."""
         return Connection(self._port, self.pid)
@@ -74,7 +79,11 @@ def node(store: str, *, idle_seconds: float = 3600, patience_seconds: float = 10
         "LOAD_STORE_PATIENCE_SECONDS": str(patience_seconds),
     }
     with serving(*_SERVED, after=("--log-level", "error"), **given) as server:
-        yield Node(server.process.pid, int(str(urlsplit(server.url).port)), store)
+        running = Node(server.process.pid, int(str(urlsplit(server.url).port)), store)
+        try:
+            yield running
+        finally:
+            running.connection.close()
 
 
 def opened(connection: Connection, count: int, capabilities: dict[str, Any]) -> list[dict[str, str]]:
