@@ -116,8 +116,8 @@ class SessionRecord(msgspec.Struct, kw_only=True):
 class Entry(msgspec.Struct, array_like=True):
     """One thing that came in for a session.
 
-    `kind` is `answer`, `cancelled` (a request, by its id in JSON), `resolved` (a call that waits on chat), `attached`,
-    `detached`, `get`, `changed` or `ended`.
+    `kind` is `answer`, `withdrawn` (a question, by its id), `cancelled` (a request, by its id in JSON), `resolved` (a
+    call that waits on chat), `attached`, `detached`, `get`, `changed` or `ended`.
     """
 
     kind: str
@@ -393,10 +393,10 @@ class Sessions:
         await self.tell(session, entry)
 
     async def withdraw(self, session: Session, question_id: str) -> bool:
-        """Answer an open question as if the user had cancelled it; False where it is not open any more."""
+        """Take an open question back, as if its user had cancelled it; False where it is not open any more."""
         if await self._store.take(f"ask/{session.id}/{question_id}") is None:
             return False
-        await self.tell(session, Entry("answer", question_id, {"action": "cancel"}))
+        await self.tell(session, Entry("withdrawn", question_id))
         return True
 
     async def publish(self, session: Session, stream: str, message: bytes) -> int:

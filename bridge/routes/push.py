@@ -226,6 +226,9 @@ class Push:
                 await self._withdraw(current, question_id, "nobody waits for the answer any more")
                 return entry
             if not isinstance(entry, _Late):
+                if entry.kind == "withdrawn":
+                    await self._withdraw(current, question_id, "it was withdrawn")
+                    return Reply("cancel")
                 return _read(question, entry, session.profile.revision)
             soft = self._soft_deadline(session)
             if soft is not None and soft < self._limits.answer_seconds:
@@ -270,7 +273,7 @@ class Push:
                 await current.call.outlet.waiting()
                 report_at = now + self._limits.progress_seconds
             for entry in await self._sessions.hear(inbox, min(deadline, report_at) - now):
-                if entry.kind == "answer" and entry.name == question_id:
+                if entry.kind in ("answer", "withdrawn") and entry.name == question_id:
                     return entry
         return _Late(seconds)
 

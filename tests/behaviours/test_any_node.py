@@ -7,8 +7,10 @@ import pytest
 
 from bridge import Bridge, Context
 from bridge.node import Node
+from bridge.protocol.clients import ANONYMOUS
 from bridge.stores import MemoryStore, Store
 from bridge.testing import accept, connect
+from tests.behaviours.fleet import Fleet
 from tests.behaviours.test_streams import SECONDS, Stream, asking, post_call, resume, text
 from tests.conftest import FLEET_KEYS, Serve
 
@@ -127,6 +129,28 @@ async def test_a_chat_answer_at_two_nodes_at_once_acts_once_and_both_hear_of_it(
         await send(other)
         assert results == ["renamed to Ada"] * 3
     assert work.effects == ["renamed to Ada"]
+
+
+@behaviour("PSH-6")
+@shared
+async def test_a_question_that_is_taken_back_at_another_node_is_taken_down_at_its_client(
+    fleet: Fleet, store: Store
+) -> None:
+    bridge = asking(store)
+    (_, here), (other, _) = await fleet.node(bridge), await fleet.node(bridge)
+    async with connect(here, revision="2025-11-25") as mcp:
+        call = await post_call(mcp, "ask")
+        message = await call.next()
+        while message.get("method") != "elicitation/create":
+            message = await call.next()
+        session = await other.sessions.find(str(mcp.session_id), ANONYMOUS)
+        assert session is not None
+        assert await other.sessions.withdraw(session, message["id"])
+        assert not await other.sessions.withdraw(session, message["id"])
+        taken_down, *_, last = await call.rest()
+        assert taken_down["method"] == "notifications/cancelled"
+        assert taken_down["params"]["requestId"] == message["id"]
+        assert text(last) == "cancel"
 
 
 @behaviour("LEG-7", "PSH-1")
