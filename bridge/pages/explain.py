@@ -22,6 +22,7 @@ __all__ = ["EXPLAIN_PATH", "Explain"]
 EXPLAIN_PATH: Final = "/explain"
 
 _STYLE_PATH: Final = f"{EXPLAIN_PATH}/style.css"
+_ICON_PATH: Final = f"{EXPLAIN_PATH}/icon.svg"
 _LIMIT: Final = 200
 _TITLE: Final = "Why each client is asked as it is"
 
@@ -45,9 +46,12 @@ class Explain:
             routes=[
                 Route(EXPLAIN_PATH, self._show, methods=["GET"]),
                 Route(_STYLE_PATH, self._styles, methods=["GET"]),
+                Route(_ICON_PATH, self._picture, methods=["GET"]),
             ]
         )
-        self._css = (files("bridge.pages.console") / "static" / "console.css").read_bytes()
+        static = files("bridge.pages.console") / "static"
+        self._css = (static / "console.css").read_bytes()
+        self._icon = (static / "icon.svg").read_bytes()
 
     @property
     def shutdown_seconds(self) -> float:
@@ -56,7 +60,7 @@ class Explain:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
-        is_page = scope["type"] == "http" and scope["path"] in (EXPLAIN_PATH, _STYLE_PATH)
+        is_page = scope["type"] == "http" and scope["path"] in (EXPLAIN_PATH, _STYLE_PATH, _ICON_PATH)
         await (self._pages if is_page else self._app)(scope, receive, send)
 
     async def start(self) -> None:
@@ -69,6 +73,9 @@ class Explain:
 
     async def _styles(self, request: Request) -> Response:
         return Response(self._css, 200, {**HEADERS, "Cache-Control": "max-age=300"}, "text/css; charset=utf-8")
+
+    async def _picture(self, request: Request) -> Response:
+        return Response(self._icon, 200, {**HEADERS, "Cache-Control": "max-age=300"}, "image/svg+xml")
 
     async def _show(self, request: Request) -> Response:
         away = turned_away(request, self._gate, self._door)
@@ -90,7 +97,7 @@ def _page(explained: Explained) -> str:
     none = [mark("p", "No session is live. Modern clients need none: their every call says what they can do.")]
     cards = [_session(session) for session in explained.sessions] or none
     body = top + mark("main", mark("div", *cards, id="live"))
-    return document(_TITLE, body, styles=(_STYLE_PATH,))
+    return document(_TITLE, body, styles=(_STYLE_PATH,), icon=_ICON_PATH)
 
 
 def _session(session: SessionExplained) -> Markup:

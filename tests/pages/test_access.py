@@ -1,30 +1,18 @@
 """The page for everybody: no serious fault that axe-core finds, light and dark, on a phone; small, and alone."""
 
 from collections.abc import Callable
-from functools import cache
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.pages.browser import Visit, unless_in_ci, visit
-from tests.peers.environments import NotInstalled, install
+from tests.pages.axe import serious_faults
+from tests.pages.browser import Visit, visit
 
 pytestmark = pytest.mark.pages
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 MAX_BYTES = 100_000
-
-
-@cache
-def axe() -> str:
-    """The source of axe-core."""
-    try:
-        folder = install("axe")
-    except NotInstalled as reason:
-        unless_in_ci(f"axe-core cannot be installed: {reason}")
-        raise
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
 def as_it_is(visitor: Visit) -> None:
@@ -81,20 +69,12 @@ STATES = (as_it_is, asked_in_a_form, asked_in_the_chat, edited, with_an_open_wir
 def test_axe_finds_no_serious_fault_and_all_fits_the_screen(
     browser: Browser, demo_url: str, options: dict[str, object], state: Callable[[Visit], None]
 ) -> None:
-    source = axe()
     with visit(browser, demo_url, bypass_csp=True, **options) as visitor:
         visitor.start_over()
         state(visitor)
         overhang = visitor.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert overhang <= 0
-        visitor.page.evaluate(source)
-        found = visitor.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    serious = [
-        (fault["impact"], fault["id"], [node["target"] for node in fault["nodes"]])
-        for fault in found
-        if fault["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+        assert serious_faults(visitor.page) == []
 
 
 def test_a_call_can_be_made_on_a_phone(browser: Browser, demo_url: str) -> None:
