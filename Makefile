@@ -5,13 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8000
 
-.PHONY: demo test check docs docs-serve pages pictures peers matrix conformance clean
+.PHONY: demo test check docs docs-serve stores pages pictures peers fleet matrix conformance clean
 
 demo: $(VENV)/.serve
 	$(BIN)/python -m bridge demo --port $(PORT)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not peers" $(ARGS)
+	$(BIN)/python -m pytest -m "not peers and not fleet" $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -36,6 +36,14 @@ docs-serve: $(VENV)/.dev
 peers: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install
 	$(BIN)/python -m pytest -m peers $(ARGS)
+
+fleet: $(VENV)/.dev
+	$(BIN)/python -m tests.peers install
+	$(BIN)/python -m pytest -m fleet $(ARGS)
+
+stores: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/behaviours -m "not peers and not fleet" --default-store=sqlite $(ARGS)
+	$(BIN)/python -m pytest tests/behaviours -m "not peers and not fleet" --default-store=redis $(ARGS)
 
 matrix: $(VENV)/.dev
 	$(BIN)/python -m tests.peers install

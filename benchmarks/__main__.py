@@ -1,24 +1,25 @@
-"""`python -m benchmarks`: requests per second; `python -m benchmarks memory`: bytes per idle session."""
+"""`python -m benchmarks`: requests per second; `stores`: the same in each store; `memory`: bytes per idle session."""
 
 import argparse
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.fleet import missing, serving, started
 from benchmarks.load import Connection, Invalid, Measure, measure
 from benchmarks.process import LOAD_CORE, keep_to
 from benchmarks.report import TITLES, save, show
-from benchmarks.rows import RELAYED, SERVED, Row, open_sessions, prepare
+from benchmarks.rows import RELAYED, SERVED, STORED, Row, open_sessions, prepare
 from benchmarks.tables import print_tables, result
 
 _WARMING_SESSIONS: Final = 200
 
 
-def speed(only: str, repetitions: int, seconds: int, *, keep: bool) -> None:
+def speed(rows: Sequence[Row], only: str, repetitions: int, seconds: int, *, keep_as: str | None) -> None:
     """Measure all rows in turn, several times, and print the medians."""
-    targets = _targets(only)
+    targets = _targets(rows, only)
     found: dict[tuple[str, str], list[Measure]] = {(server, row.name): [] for row, server in targets}
     for number in range(repetitions):
         # New servers each time: none is slower for what it has kept of the repetition before.
@@ -27,14 +28,14 @@ def speed(only: str, repetitions: int, seconds: int, *, keep: bool) -> None:
                 print(f"{number + 1}/{repetitions}  {server}: {row.name}", file=sys.stderr)
                 found[server, row.name].append(_run(row, server, connections[server], seconds))
     print_tables(found, f"median of {repetitions} x {seconds} s")
-    if keep:
+    if keep_as is not None:
         setup = {"repetitions": repetitions, "seconds": seconds}
-        print(f"written to {save('latest', setup, [result(row, server, found) for row, server in targets])}")
+        print(f"written to {save(keep_as, setup, [result(row, server, found) for row, server in targets])}")
 
 
-def _targets(only: str) -> list[tuple[Row, str]]:
+def _targets(rows: Sequence[Row], only: str) -> list[tuple[Row, str]]:
     """What has the name and can be measured here."""
-    everything = [(row, server) for row in (*SERVED, *RELAYED) for server in row.servers]
+    everything = [(row, server) for row in rows for server in row.servers]
     named = [(row, server) for row, server in everything if only in f"{server}: {row.name}"]
     if not named:
         names = ", ".join(f"{server}: {row.name}" for row, server in everything)
@@ -75,7 +76,7 @@ def _weight(connection: Connection) -> int:
 def main() -> int:
     """See `--help`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=("speed", "memory"), default="speed")
+    parser.add_argument("what", nargs="?", choices=("speed", "stores", "memory"), default="speed")
     parser.add_argument("--quick", action="store_true", help="one repetition of 2 s, or 2,000 sessions")
     parser.add_argument(
         "--only", default="", metavar="NAME", help="what has NAME in it, such as 'bridge: modern', or 'relayed'"
@@ -88,7 +89,7 @@ def main() -> int:
     if not hasattr(os, "sched_setaffinity") or (os.cpu_count() or 1) < 2:
         print("The benchmarks need Linux and two cores: one for the server, one for the load.", file=sys.stderr)
         return 1
-    if options.what == "speed" and shutil.which("wrk") is None:
+    if options.what != "memory" and shutil.which("wrk") is None:
         print("The benchmarks need wrk: apt-get install wrk, or see https://github.com/wg/wrk", file=sys.stderr)
         return 1
     keep_to(LOAD_CORE)
@@ -97,7 +98,8 @@ def main() -> int:
             memory(2_000 if options.quick else 10_000, keep=keep)
         else:
             repetitions, seconds = (1, 2) if options.quick else (options.repetitions, options.seconds)
-            speed(options.only, repetitions, seconds, keep=keep)
+            rows, name = (STORED, "stores") if options.what == "stores" else ((*SERVED, *RELAYED), "latest")
+            speed(rows, options.only, repetitions, seconds, keep_as=name if keep else None)
     except Invalid as invalid:
         print(f"Invalid run: {invalid}", file=sys.stderr)
         return 1

@@ -82,6 +82,10 @@ class Connection:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self._buffer = b""
 
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
     def post(self, body: Any, headers: dict[str, str], path: str = "/mcp") -> bytes:
         """The bytes of a request; nothing is sent."""
         data = json.dumps(body, separators=(",", ":")).encode()

@@ -17,6 +17,8 @@ TITLES: Final = {
     "bare": "bare ASGI app",
     "mcp": _MCP,
     "bridge": "bridge",
+    "bridge-sqlite": "bridge, SQLite",
+    "bridge-redis": "bridge, Redis",
     "wrapped": f"bridge around {_MCP}",
     "direct": "no relay",
     "aiohttp": "bare aiohttp relay",
@@ -31,7 +33,18 @@ TITLES: Final = {
 
 
 _RESULTS: Final = Path(__file__).parent / "results"
-_PACKAGES: Final = ("aiohttp", "anyio", "cryptography", "httptools", "mcp", "msgspec", "pydantic", "uvicorn", "uvloop")
+_PACKAGES: Final = (
+    "aiohttp",
+    "anyio",
+    "cryptography",
+    "httptools",
+    "mcp",
+    "msgspec",
+    "pydantic",
+    "redis",
+    "uvicorn",
+    "uvloop",
+)
 
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.load import Connection, Invalid
 
-__all__ = ["RELAYED", "SAMPLES", "SERVED", "Row", "open_sessions", "prepare"]
+__all__ = ["RELAYED", "SAMPLES", "SERVED", "STORED", "Row", "open_sessions", "prepare"]
 
 CONNECTIONS: Final = 16
 RELAYED_CONNECTIONS: Final = 8
@@ -46,7 +46,7 @@ def prepare(row: Row, server: str, connection: Connection, seconds: int) -> tupl
     Returns:
         The requests to measure with, and how large a right reply is, head and body.
     """
-    count = SAMPLES + (STATES_PER_SECOND[server] * seconds if row.once else 0)
+    count = SAMPLES + (STATES_PER_SECOND[server.partition("-")[0]] * seconds if row.once else 0)
     requests = row.requests(connection, count)
     samples = list(connection.exchange(requests[:SAMPLES]))
     for reply in samples:
@@ -133,6 +133,13 @@ SERVED: Final = (
     Row("question, answered round", ("mcp", "bridge"), _answered_rounds, _is_closed, once=True),
 )
 """What one process answers by itself."""
+
+_IN_EACH_STORE: Final = ("mcp", "bridge", "bridge-sqlite", "bridge-redis")
+
+STORED: Final = tuple(
+    row._replace(name=f"{row.name}, by store", servers=_IN_EACH_STORE) for row in SERVED if row.servers[0] != "bare"
+)
+"""The same by where sessions and rounds are kept; the SDK keeps them in its process."""
 
 _few_legacy_calls: Final = partial(_legacy_calls, sessions_count=RELAYED_CONNECTIONS)
 

@@ -1,7 +1,8 @@
-"""The servers that are measured, each in a process of its own: `python -m benchmarks.servers NAME [--weighable]`.
+"""The servers that are measured, each in a process of its own: `python -m benchmarks.servers NAME`.
 
-A server prints its port on a line once connections can be made, and runs until it is terminated. All have the same two
-tools, but the bare ones: `add` adds two numbers, `close_ticket` asks its user first.
+`--weighable` lets one tell its size, `--store URL` says where the bridge keeps sessions and rounds. A server prints its
+port on a line once connections can be made, and runs until it is terminated. All have the same two tools, but the bare
+ones: `add` adds two numbers, `close_ticket` asks its user first.
 """
 
 import gc
@@ -82,11 +83,11 @@ def _adding() -> "MCPServer":
     return server
 
 
-def bridge() -> App:
-    """This project, as `Bridge.run` serves it, with sessions and rounds in memory."""
-    from bridge import Bridge, Context
+def bridge(store: str = "memory") -> App:
+    """This project, as `Bridge.run` serves it, with sessions and rounds in a store, encrypted unless in memory."""
+    from bridge import Bridge, Context, KeyRing
 
-    server = Bridge("benchmark", elicitation=True)
+    server = Bridge("benchmark", elicitation=True, store=store, keys=KeyRing([b"k" * 32]))
 
     @server.tool
     async def add(a: int, b: int) -> int:
@@ -102,7 +103,7 @@ def bridge() -> App:
     return server.asgi()
 
 
-SERVERS: Final[dict[str, Callable[[], App]]] = {"bare": bare, "mcp": mcp, "bridge": bridge, "wrapped": wrapped}
+SERVERS: Final[dict[str, Callable[..., App]]] = {"bare": bare, "mcp": mcp, "bridge": bridge, "wrapped": wrapped}
 
 
 def weighable(app: App) -> App:
@@ -130,7 +131,7 @@ def main(name: str, *flags: str) -> None:
     if name == "bare-stdio":
         bare_stdio()
         return
-    app = SERVERS[name]()
+    app = SERVERS[name](*flags[flags.index("--store") + 1 :][:1]) if "--store" in flags else SERVERS[name]()
     if "--weighable" in flags:
         app = weighable(app)
     serve(app, _corked(app) if name in ("bridge", "wrapped") else None)

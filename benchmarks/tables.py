@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from benchmarks.load import Measure
 from benchmarks.report import TITLES, show
-from benchmarks.rows import RELAYED, SERVED, Row
+from benchmarks.rows import RELAYED, SERVED, STORED, Row
 
 __all__ = ["Found", "print_tables", "result"]
 
@@ -15,15 +15,19 @@ Found: TypeAlias = Mapping[tuple[str, str], Sequence[Measure]]
 
 _COLUMNS: Final = ("", "server", "requests/s", "p50 ms")
 _SERVED_COLUMNS: Final = (*_COLUMNS, "server µs", "x mcp", "x bare")
+_STORED_COLUMNS: Final = (*_COLUMNS, "server µs", "x mcp", "x memory")
 _RELAYED_COLUMNS: Final = (*_COLUMNS, "added ms", "p99 ms", "relay µs", "x aiohttp", "x FastMCP", "x mcp-proxy")
 
 
 def print_tables(found: Found, how: str) -> None:
     """Print what servers answer by themselves, and what relays hand on."""
     served = [_served_line(one) for one in _results(SERVED, found)]
+    stored = [_stored_line(one) for one in _results(STORED, found)]
     relayed = [_relayed_line(one) for one in _results(RELAYED, found)]
     if served:
         show(f"tools/call over HTTP: one core for the server, {how}", _SERVED_COLUMNS, served)
+    if stored:
+        show(f"by where sessions and rounds are kept: one core for the server, {how}", _STORED_COLUMNS, stored)
     if relayed:
         title = f"the same through relays: one core for the relay, the server shares that of the load, {how}"
         show(title, _RELAYED_COLUMNS, relayed)
@@ -45,7 +49,7 @@ def result(row: Row, server: str, found: Found) -> dict[str, Any]:
         "p50_ms": round(_p50_ms(measures), 3),
         "p99_ms": round(median(each.p99_ms for each in measures), 3),
         "server_us": round(median(each.server_us for each in measures), 1),
-        **(_compared if row in SERVED else _compared_relay)(row, rate, _p50_ms(measures), found),
+        **(_compared_relay if row in RELAYED else _compared)(row, rate, _p50_ms(measures), found),
         "all_requests_per_second": [round(each.requests_per_second) for each in measures],
     }
 
@@ -53,6 +57,7 @@ def result(row: Row, server: str, found: Found) -> dict[str, Any]:
 def _compared(row: Row, rate: float, p50_ms: float, found: Found) -> dict[str, float | None]:
     return {
         "ratio_to_mcp": _ratio(rate, found.get(("mcp", row.name))),
+        "ratio_to_memory": _ratio(rate, found.get(("bridge", row.name))) if row in STORED else None,
         "ratio_to_bare": _ratio(rate, found.get(("bare", SERVED[0].name))),
     }
 
@@ -79,6 +84,10 @@ def _ratio(rate: float, measures: Sequence[Measure] | None) -> float | None:
 
 def _served_line(one: Mapping[str, Any]) -> tuple[str, ...]:
     return (*_start(one), f"{one['server_us']:.0f}", _two(one["ratio_to_mcp"]), _two(one["ratio_to_bare"]))
+
+
+def _stored_line(one: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*_start(one), f"{one['server_us']:.0f}", _two(one["ratio_to_mcp"]), _two(one["ratio_to_memory"]))
 
 
 def _relayed_line(one: Mapping[str, Any]) -> tuple[str, ...]:

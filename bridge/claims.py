@@ -70,12 +70,25 @@ class Interrupted(msgspec.Struct, frozen=True):
 
 
 class _Claim(msgspec.Struct, frozen=True, array_like=True):
-    """Who has a round, for which answers, and how far it is. A short ending stands here, a long one in a record."""
+    """Who has a round, for which answers, and how far it is. A short ending stands here, a long one in a record.
+
+    Who waits for it on another node says so here: only then is anybody to be woken at its end.
+    """
 
     answers: str
     node: str
     state: Literal["running", "done", "interrupted"]
     ending: Ending | None = None
+    is_awaited: bool = False
+
+
+class _Taken(msgspec.Struct, frozen=True):
+    """A round that this process has claimed, and the version of that claim."""
+
+    round_id: str
+    answers: str
+    ttl_seconds: float
+    version: int
 
 
 class Execution:
@@ -175,10 +188,10 @@ class Claims:
         replaced, waits = 0, False
         try:
             while True:
-                if await self._take(round_id, answers, ttl_seconds, replaced):
-                    return await self._run_here(round_id, answers, run, ttl_seconds)
+                if (version := await self._take(round_id, answers, ttl_seconds, replaced)) is not None:
+                    return await self._run_here(_Taken(round_id, answers, ttl_seconds, version), run)
                 await over.to_end()
-                record = await self._store.get(f"claim/{round_id}")
+                record = await self._store.get(_key(round_id))
                 replaced = 0
                 if record is None:
                     continue
@@ -191,7 +204,8 @@ class Claims:
                     if not waits:
                         waits = True
                         await self._wanted.come(round_id)
-                    await over.next(LOOK_SECONDS)
+                    if await self._await(round_id, claim, record.version, ttl_seconds):
+                        await over.next(LOOK_SECONDS)
                     continue
                 # Cut off: its node is lost, or it was cancelled there.
                 if not repeatable:
@@ -201,14 +215,12 @@ class Claims:
             if waits:
                 await self._wanted.leave(round_id)
 
-    async def _run_here(
-        self, round_id: str, answers: str, run: Callable[[], Awaitable[Ending | Released]], ttl_seconds: float
-    ) -> Ending | Released:
-        self._owned.add(round_id)
+    async def _run_here(self, taken: _Taken, run: Callable[[], Awaitable[Ending | Released]]) -> Ending | Released:
+        self._owned.add(taken.round_id)
         try:
-            return await self._run(round_id, answers, run, ttl_seconds)
+            return await self._run(taken, run)
         finally:
-            self._owned.discard(round_id)
+            self._owned.discard(taken.round_id)
 
     def _left_here(self, round_id: str, execution: "Execution", cancel: Callable[[], None]) -> None:
         """Nobody waits here for a round any more. It is cancelled, unless it runs here and others wait elsewhere."""
@@ -225,13 +237,20 @@ class Claims:
         if execution.waiters <= 0:
             cancel()
 
-    async def _take(self, round_id: str, answers: str, ttl_seconds: float, replaced: int) -> bool:
+    async def _await(self, round_id: str, claim: _Claim, version: int, ttl_seconds: float) -> bool:
+        """Say that somebody waits for a round that runs elsewhere; False where its claim has changed meanwhile."""
+        if claim.is_awaited:
+            return True
+        marked = encode(msgspec.structs.replace(claim, is_awaited=True))
+        return await self._store.put(_key(round_id), marked, ttl_seconds=ttl_seconds, if_version=version) is not None
+
+    async def _take(self, round_id: str, answers: str, ttl_seconds: float, replaced: int) -> int | None:
         """Claim a round where there is no claim, or in place of one; nobody is left to wonder who has it."""
         mine = encode(_Claim(answers, self._node.id, "running"))
-        key = f"claim/{round_id}"
+        key = _key(round_id)
         if not self._store.shared:
             # A store in this process answers at once: nobody can leave meanwhile.
-            return await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=replaced) is not None
+            return await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=replaced)
         version: int | None = None
         with anyio.CancelScope(shield=True):
             version = await self._store.put(key, mine, ttl_seconds=ttl_seconds, if_version=replaced)
@@ -239,77 +258,90 @@ class Claims:
             await anyio.lowlevel.checkpoint_if_cancelled()
         except BaseException:
             if version is not None:
-                await self._settle(round_id, None, None, ttl_seconds)
+                await self._settle(_Taken(round_id, answers, ttl_seconds, version), None)
             raise
-        return version is not None
+        return version
 
-    async def _run(
-        self, round_id: str, answers: str, run: Callable[[], Awaitable[Ending | Released]], ttl_seconds: float
-    ) -> Ending | Released:
+    async def _run(self, taken: _Taken, run: Callable[[], Awaitable[Ending | Released]]) -> Ending | Released:
+        answers, node = taken.answers, self._node.id
         try:
             ending = await run()
         except BaseException:
-            await self._settle(round_id, _Claim(answers, self._node.id, "interrupted"), None, ttl_seconds)
+            await self._settle(taken, _Claim(answers, node, "interrupted"))
             raise
         if isinstance(ending, Released):
-            await self._settle(round_id, None, None, ttl_seconds)
+            await self._settle(taken, None)
             return ending
         try:
             value = encode(ending)
         except (UnicodeEncodeError, OverflowError, ValueError, TypeError) as error:
-            _log.error("the ending of round %s cannot be sent: %s", round_id, error)
+            _log.error("the ending of round %s cannot be sent: %s", taken.round_id, error)
             ending = Failed(INTERNAL_ERROR, "The result cannot be sent; its details are in the server's log")
             value = encode(ending)
         if len(value) <= _SHORT_BYTES:
-            await self._settle(round_id, _Claim(answers, self._node.id, "done", ending), None, ttl_seconds)
+            await self._settle(taken, _Claim(answers, node, "done", ending))
         else:
-            await self._settle(round_id, _Claim(answers, self._node.id, "done"), value, ttl_seconds)
+            await self._settle(taken, _Claim(answers, node, "done"), value)
         return ending
 
-    async def _settle(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
+    async def _settle(self, taken: _Taken, claim: _Claim | None, ending: bytes | None = None) -> None:
         """Say how a round ended, also when it was cancelled; where the store is away, as soon as it is back."""
         if not self._store.shared:
-            await self._write(round_id, claim, ending, ttl_seconds)
+            await self._write(taken, claim, ending)
             return
         with anyio.move_on_after(_SETTLE_SECONDS, shield=True):
             try:
-                await self._write(round_id, claim, ending, ttl_seconds)
+                await self._write(taken, claim, ending)
                 return
             except StoreError as error:
-                _log.warning("round %s is over, and the store does not take it: %s", round_id, error)
+                _log.warning("round %s is over, and the store does not take it: %s", taken.round_id, error)
         if self._node.running:
-            self._node.spawn(self._write_later, round_id, claim, ending, ttl_seconds)
+            self._node.spawn(self._write_later, taken, claim, ending)
 
-    async def _write_later(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
-        deadline = anyio.current_time() + ttl_seconds
+    async def _write_later(self, taken: _Taken, claim: _Claim | None, ending: bytes | None) -> None:
+        deadline = anyio.current_time() + taken.ttl_seconds
         while anyio.current_time() < deadline:
             try:
-                await self._write(round_id, claim, ending, ttl_seconds)
+                await self._write(taken, claim, ending)
                 return
             except StoreError:
                 await anyio.sleep(_SETTLE_SECONDS)
 
-    async def _write(self, round_id: str, claim: _Claim | None, ending: bytes | None, ttl_seconds: float) -> None:
+    async def _write(self, taken: _Taken, claim: _Claim | None, ending: bytes | None) -> None:
+        key, ttl = _key(taken.round_id), taken.ttl_seconds
         if ending is not None and len(ending) <= _MAX_RESULT_BYTES:
-            await self._store.put(f"result/{round_id}", ending, ttl_seconds=RESULT_SECONDS)
+            await self._store.put(_result_key(taken.round_id), ending, ttl_seconds=RESULT_SECONDS)
         if claim is None:
-            await self._store.take(f"claim/{round_id}")
+            await self._store.take(key)
         else:
-            await self._store.put(f"claim/{round_id}", encode(claim), ttl_seconds=ttl_seconds)
+            value = encode(claim)
+            if await self._store.put(key, value, ttl_seconds=ttl, if_version=taken.version) is not None:
+                return  # nobody has touched the claim: nobody waits
+            await self._store.put(key, value, ttl_seconds=ttl)
         if self._store.shared:
-            await self._store.append(f"over/{round_id}", b"", ttl_seconds=RESULT_SECONDS, max_entries=1)
+            log = f"over/{taken.round_id}"
+            await self._store.append(log, b"", ttl_seconds=RESULT_SECONDS, max_entries=1)
 
     async def ending(self, round_id: str) -> Ending | None:
         """How a round that is over ended, for who waited for it elsewhere; None where that is not kept."""
-        record = await self._store.get(f"claim/{round_id}")
+        record = await self._store.get(_key(round_id))
         claim = None if record is None else _claim_decoder.decode(record.value)
         if claim is None or claim.state != "done":
             return None
         return claim.ending or await self._long_ending(round_id)
 
     async def _long_ending(self, round_id: str) -> Ending | None:
-        record = await self._store.get(f"result/{round_id}")
+        record = await self._store.get(_result_key(round_id))
         return None if record is None else _ending_decoder.decode(record.value)
+
+
+def _key(round_id: str) -> str:
+    """Of no family: claims are neither counted nor listed, and a store need not keep them in order."""
+    return f"claim:{round_id}"
+
+
+def _result_key(round_id: str) -> str:
+    return f"result:{round_id}"
 
 
 def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:

@@ -139,4 +139,4 @@ _decoder: Final = msgspec.json.Decoder(OwnedCall)
 
 
 def _key(session: Session, stream: str) -> str:
-    return f"call/{session.id}/{stream}"
+    return f"call:{session.id}:{stream}"  # of no family, as nobody lists or counts them

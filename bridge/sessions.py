@@ -116,8 +116,8 @@ class SessionRecord(msgspec.Struct, kw_only=True):
 class Entry(msgspec.Struct, array_like=True):
     """One thing that came in for a session.
 
-    `kind` is `answer`, `cancelled` (a request, by its id in JSON), `resolved` (a call that waits on chat), `attached`,
-    `detached`, `get`, `changed` or `ended`.
+    `kind` is `answer`, `withdrawn` (a question, by its id), `cancelled` (a request, by its id in JSON), `resolved` (a
+    call that waits on chat), `attached`, `detached`, `get`, `changed` or `ended`.
     """
 
     kind: str
@@ -319,7 +319,11 @@ class Sessions:
         session.load(record, version)
         session.touched_at = self._clock()
         await self._announce(session)
-        if self._store.shared or session.running:
+        await self._stir(session)
+
+    async def _stir(self, session: Session) -> None:
+        """Let what this node runs for a session look at its record again; most sessions get no log for it."""
+        if session.running:
             await self.tell(session, Entry("changed"))
 
     async def end(self, session: Session) -> None:
@@ -389,10 +393,10 @@ class Sessions:
         await self.tell(session, entry)
 
     async def withdraw(self, session: Session, question_id: str) -> bool:
-        """Answer an open question as if the user had cancelled it; False where it is not open any more."""
+        """Take an open question back, as if its user had cancelled it; False where it is not open any more."""
         if await self._store.take(f"ask/{session.id}/{question_id}") is None:
             return False
-        await self.tell(session, Entry("answer", question_id, {"action": "cancel"}))
+        await self.tell(session, Entry("withdrawn", question_id))
         return True
 
     async def publish(self, session: Session, stream: str, message: bytes) -> int:
@@ -460,7 +464,9 @@ class Sessions:
                 for entry in entries:
                     node, key, change = entry.value.decode().split(" ")
                     if node != self._node.id and key in self._cache:
-                        await self.refresh(self._cache[key])
+                        session = self._cache[key]
+                        await self.refresh(session)
+                        await self._stir(session)
                     elif node != self._node.id and change == _ENDED and self.on_ended is not None:
                         # Not decoded here any more, but perhaps still with a session at a wrapped server.
                         self.on_ended(key.rpartition("/")[2])

@@ -81,9 +81,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--default-store") != "memory":
-        for item in items:
-            item.add_marker(pytest.mark.usefixtures("default_store"))
+    if config.getoption("--default-store") == "memory":
+        return
+    said = [item for item in items if "store" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=said)  # they run on each store in every run
+    items[:] = [item for item in items if "store" not in getattr(item, "fixturenames", ())]
+    for item in items:
+        item.add_marker(pytest.mark.usefixtures("default_store"))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from bridge import Bridge, ClientRule, Context, RouteName
 from bridge.asking.reasons import REASONS, reason_of
 from bridge.cli.checking import Checked, KindReport, ToolCall, check_kinds
-from bridge.testing.kinds import KINDS
+from bridge.kinds import KINDS
 from tests.conftest import Serve
 
 ROOT = Path(__file__).parent.parent

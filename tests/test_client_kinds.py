@@ -5,9 +5,9 @@ import pytest
 from bridge import Bridge, Context
 from bridge.asking.reasons import REASONS
 from bridge.asking.routes import ClientRule, RouteName, choose, sees_fallback
+from bridge.kinds import kind_named
 from bridge.protocol.revisions import REVISIONS
 from bridge.testing import KINDS, ClientKind, accept, connect
-from bridge.testing.kinds import kind_named
 from tests.conftest import Serve
 
 

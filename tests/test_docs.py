@@ -13,6 +13,7 @@ import anyio
 import pytest
 import typer
 
+from bridge.asking.reasons import REASONS
 from bridge.cli.main import app
 
 pytest_plugins = ["pytester"]
@@ -112,6 +113,12 @@ def test_nginx_blocks_are_closed(code: str) -> None:
     lines = [line.partition("#")[0].strip() for line in code.splitlines()]
     assert all(line[-1] in ";{}" for line in lines if line)
     assert code.count("{") == code.count("}")
+
+
+def test_the_page_on_routes_has_every_reason() -> None:
+    page = (ROOT / "docs" / "routes.md").read_text()
+    for word, reason in REASONS.items():
+        assert f"| `{word}` | {reason.meaning} | {reason.setting} |" in page, word
 
 
 class Loads(HTMLParser):

@@ -11,6 +11,7 @@ LAYERS = (
     "codes",
     "protocol",
     "asking",
+    "kinds",
     "keys",
     "stores",
     "node",

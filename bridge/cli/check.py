@@ -22,7 +22,7 @@ from bridge.cli.logs import log_to_stderr
 from bridge.cli.reporting import reporting
 from bridge.cli.serve import Fallback, Header, LogLevel, Protocol, Target, is_after_dashes
 from bridge.errors import ConfigurationError
-from bridge.testing.kinds import KINDS, ClientKind
+from bridge.kinds import KINDS, ClientKind
 from bridge.upstreams.targets import ServerOptions
 
 __all__ = ["EPILOG", "check"]

@@ -18,12 +18,12 @@ from bridge.asking.reasons import (
 )
 from bridge.asking.routes import RouteName, Ways
 from bridge.codes import RESULT_CODES
+from bridge.kinds import KINDS, ClientKind
 from bridge.protocol.messages import MISSING_CLIENT_CAPABILITY, Json
 from bridge.protocol.revisions import Era
 from bridge.server import Options
 from bridge.testing.answers import Asked, CallResult, HttpError, RpcError
 from bridge.testing.client import Client, connect
-from bridge.testing.kinds import KINDS, ClientKind
 
 __all__ = ["Checked", "KindReport", "Question", "ToolCall", "check_kinds"]
 
@@ -80,7 +80,7 @@ class KindReport(msgspec.Struct, kw_only=True):
     """What became of one kind.
 
     Args:
-        kind: its name, see `bridge.testing.kinds`.
+        kind: its name, see `bridge.kinds`.
         title: its name for people.
         era: `legacy` or `modern`.
         revision: what it asked for.

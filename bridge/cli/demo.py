@@ -48,18 +48,15 @@ def demo(
     with reporting():
         from bridge.app import check_exposure
         from bridge.demo.app import HelpDeskApp, help_desk_playground
-        from bridge.demo.desk import Desk
         from bridge.demo.helpdesk import make
         from bridge.pages.explain import Explain
         from bridge.transports.uvicorn import serve
 
         keys = choose_keys(key_file, store)
         reached = (base_url or f"http://{host}:{port}").rstrip("/")
-        desk = Desk()
         bridge = make(
             store=store,
             keys=keys,
-            desk=desk,
             base_url=reached,
             allowed_hosts=tuple(allow_host or ()),
             shutdown_seconds=shutdown_seconds,
@@ -76,7 +73,7 @@ def demo(
         _out.print(f"[bold]See it at work[/bold] in a browser, as every kind of client: {reached}/\n")
         _out.print("Point any MCP client at it, old or new, or try one call:\n")
         _out.print(_curl(url), markup=False)
-        playground = help_desk_playground(HelpDeskApp(bridge), bridge, desk)
+        playground = help_desk_playground(HelpDeskApp(bridge), bridge)
         serve(Explain(playground, bridge.store, bridge.options, None), host, port)
 
 

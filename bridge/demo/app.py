@@ -108,14 +108,14 @@ class HelpDeskApp:
         return RedirectResponse(request.url.path, 303, _HEADERS)
 
 
-def help_desk_playground(app: HelpDeskApp, bridge: Bridge, desk: Desk) -> Playground:
+def help_desk_playground(app: HelpDeskApp, bridge: Bridge) -> Playground:
     """The help desk with its playground at `/`, where what was done to it can be undone.
 
     Args:
         app: the help desk.
         bridge: its bridge.
-        desk: what it remembers.
     """
+    desk = Desk(bridge.store)
     title = str(bridge.server.info["title"])
     rules = PlaygroundRules(title=lambda: title, version=__version__, snippet=closing_source(), restart=desk.restart)
     return Playground(app, bridge.options, bridge.keys, rules)

@@ -117,7 +117,7 @@ def add_connecting(bridge: Bridge, desk: Desk, base_url: str) -> None:
             state: str = await ctx.step(f"look-{number}", lambda: flows.state(handle))
             if state == "done":
                 await flows.end(handle)
-                desk.connect(provider)
+                await desk.connect(provider)
                 return Connected(provider=provider, connected=True)
             if state == "gone":
                 raise ToolError(f"The page to connect the {provider} account has expired. Call the tool again.")

@@ -38,5 +38,5 @@ def add_deploying(bridge: Bridge, desk: Desk) -> None:
             raise ToolError(f"Nothing was deployed to {environment}: the user did not agree ({answer.status}).")
         if not answer.content.approve:
             raise ToolError(f"Nothing was deployed to {environment}: the user did not tick the box.")
-        desk.deploy(environment, answer.content.note or "")
+        await desk.deploy(environment, answer.content.note or "")
         return Deployed(environment=environment, deployed=True)

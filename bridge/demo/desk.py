@@ -1,157 +1,253 @@
-"""What the help desk remembers: tickets, mails to customers, money put aside, and every effect that a tool had."""
+"""The help desk's memory: a log of effects in the bridge's store, which every node of a fleet folds into the same desk.
 
+An effect is one entry, appended at once: it is there as a whole or not at all, and once. What came of it is known
+when it is read back, behind all that happened before it, whoever did that. Every now and then what all this comes to is
+kept as a record, so that the log need not be kept for ever.
+"""
+
+import logging
+import secrets
 import time
-from collections.abc import Callable
-from typing import Final, Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
+import anyio
 import msgspec
 
-__all__ = ["AGENTS", "PRIORITIES", "RESERVATION_SECONDS", "Agent", "Desk", "Priority", "Ticket"]
+from bridge import ToolError
+from bridge.demo.effects import (
+    Agent,
+    Assigned,
+    Closed,
+    Connected,
+    Deleted,
+    Deployed,
+    Effect,
+    Expired,
+    Merged,
+    Opened,
+    Outcome,
+    Priority,
+    Refunded,
+    Released,
+    Renamed,
+    Reserved,
+    Restarted,
+    State,
+    Ticket,
+    touched,
+)
+from bridge.errors import StoreError
+from bridge.stores import LogEntry, LogPage, Store
 
-Agent = Literal["access", "billing", "general"]
-Priority = Literal["low", "normal", "high"]
+__all__ = ["Desk"]
 
-AGENTS: tuple[Agent, ...] = ("access", "billing", "general")
-PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high")
+_LOG: Final = "demo/desk"
+_KEPT: Final = "demo/desk"
+_KEEP_SECONDS: Final = 365 * 86400.0
+_KEEP_EVERY: Final = 1_000
+_MAX_ENTRIES: Final = 10 * _KEEP_EVERY
+"""More than enough for a node that was to keep the desk and was lost at that moment."""
 
-RESERVATION_SECONDS: Final = 900.0
-"""How long money stays put aside for a refund that nobody has agreed to."""
-
-
-class Ticket(msgspec.Struct):
-    """A customer's ticket."""
-
-    id: str
-    title: str
-    agent: Agent | None = None
-    priority: Priority = "normal"
-    status: Literal["open", "closed"] = "open"
+_PAGE: Final = 1_000
+_log = logging.getLogger("bridge.demo")
+_Result = TypeVar("_Result")
 
 
-class _Reservation(msgspec.Struct, frozen=True):
-    what: str
-    until: float
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    """An effect, the time, and the name under which the one who appended it waits for its outcome."""
+
+    name: str
+    at: float
+    effect: Effect
+
+
+class _Kept(msgspec.Struct, frozen=True, array_like=True):
+    """What was the case after the log's entry of that number."""
+
+    seq: int
+    state: State
 
 
 class Desk:
-    """A small help desk, in memory.
+    """A small help desk.
 
     Args:
+        store: where it lives; those who share it see the same desk.
         now: the time, in seconds.
+        changed: told the URI of each resource that has changed.
     """
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        now: Callable[[], float] = time.time,
+        changed: Callable[[str], Awaitable[object]] | None = None,
+    ) -> None:
+        self._store = store
         self._now = now
-        self.restart()
+        self._changed = changed
+        self._state: State | None = None
+        self._seq = 0
+        self._outcomes: dict[str, Outcome] = {}
+        self._reading = anyio.Lock(fast_acquire=True)
 
-    def restart(self) -> None:
+    async def restart(self) -> None:
         """Be as new: the first tickets, and nothing done."""
-        self.tickets = {
-            ticket.id: ticket
-            for ticket in (
-                Ticket("T-1", "Cannot log in", agent="access"),
-                Ticket("T-2", "Invoice total is wrong"),
-                Ticket("T-3", "Login link expired", agent="access"),
-                Ticket("T-4", "Password reset email missing", priority="high"),
-            )
-        }
-        self.outbox: list[str] = []
-        self._done: list[tuple[float, str]] = []
-        self._reservations: dict[str, _Reservation] = {}
-        self._opened = len(self.tickets)
+        await self._do(Restarted())
 
-    def history(self, seconds: float | None = None) -> list[str]:
+    async def tickets(self) -> dict[str, Ticket]:
+        """The tickets, by id."""
+        return dict((await self._read()).tickets)
+
+    async def find(self, ticket_id: str) -> Ticket:
+        """The ticket of that id.
+
+        Raises:
+            ToolError: there is none.
+        """
+        ticket = (await self._read()).tickets.get(ticket_id)
+        return await self._known(ticket, ticket_id)
+
+    async def outbox(self) -> list[str]:
+        """The mails to customers, oldest first."""
+        return list((await self._read()).outbox)
+
+    async def history(self, seconds: float | None = None) -> list[str]:
         """What was done, once each, oldest first: everything, or in the last `seconds`."""
-        self._expire()
+        if (await self._read()).has_expired(self._now()):
+            await self._do(Expired())
         since = 0.0 if seconds is None else self._now() - seconds
-        return [what for at, what in self._done if at >= since]
+        return [what for at, what in (await self._read()).done if at >= since]
 
-    def close(self, ticket: Ticket) -> None:
+    async def close(self, ticket_id: str) -> Ticket:
         """Close a ticket and tell its customer."""
-        ticket.status = "closed"
-        self.outbox.append(f'To the customer of {ticket.id}: "{ticket.title}" is resolved.')
-        self._note(f"closed {ticket.id}")
+        return await self._known(await self._do(Closed(ticket_id)), ticket_id)
 
-    def assign(self, ticket: Ticket, agent: Agent) -> None:
+    async def assign(self, ticket_id: str, agent: Agent) -> Ticket:
         """Give a ticket to an agent."""
-        ticket.agent = agent
-        self._note(f"assigned {ticket.id} to {agent}")
+        return await self._known(await self._do(Assigned(ticket_id, agent)), ticket_id)
 
-    def rename(self, ticket: Ticket, title: str) -> None:
+    async def rename(self, ticket_id: str, title: str) -> Ticket:
         """Give a ticket another title."""
-        ticket.title = title
-        self._note(f"renamed {ticket.id}")
+        return await self._known(await self._do(Renamed(ticket_id, title)), ticket_id)
 
-    def delete(self, ticket: Ticket) -> None:
+    async def delete(self, ticket_id: str) -> Ticket:
         """Delete a ticket for good."""
-        del self.tickets[ticket.id]
-        self._note(f"deleted {ticket.id}")
+        return await self._known(await self._do(Deleted(ticket_id)), ticket_id)
 
-    def merge(self, kept: Ticket, other: Ticket, note: str) -> None:
+    async def merge(self, kept: str, other: str, note: str) -> Ticket:
         """Make two tickets one."""
-        del self.tickets[other.id]
-        self._note(_with_note(f"merged {other.id} into {kept.id}", note))
+        return await self._known(await self._do(Merged(kept, other, note)), f"{kept} or {other}")
 
-    def open(self, title: str, priority: Priority, agent: Agent) -> Ticket:
+    async def open(self, title: str, priority: Priority, agent: Agent) -> Ticket:
         """Open a new ticket."""
-        self._opened += 1
-        ticket = Ticket(f"T-{self._opened}", title, agent, priority)
-        self.tickets[ticket.id] = ticket
-        self._note(f"opened {ticket.id}")
-        return ticket
+        return _of(Ticket, await self._do(Opened(title, priority, agent)))
 
-    def deploy(self, environment: str, note: str) -> None:
+    async def deploy(self, environment: str, note: str) -> None:
         """Bring the help desk's newest version out."""
-        self._note(_with_note(f"deployed to {environment}", note))
+        await self._do(Deployed(environment, note))
 
-    def connect(self, provider: str) -> None:
+    async def connect(self, provider: str) -> None:
         """Use an account at a provider from now on."""
-        self._note(f"connected {provider}")
+        await self._do(Connected(provider))
 
-    def reserve(self, ticket: Ticket, amount: float) -> str:
+    async def reserve(self, ticket_id: str, amount: float) -> str:
         """Put money aside for a refund, for 15 minutes; return the reservation's number.
 
         A call can end at its question: the client cannot be asked, its answer does not fit, nobody answers. The tool
         does not run again then, so no line of it can give the money back. That is why a reservation ends by itself.
         """
-        self._expire()
-        number, what = f"R-{len(self._done) + 1}", f"{amount:g} for {ticket.id}"
-        self._reservations[number] = _Reservation(what, self._now() + RESERVATION_SECONDS)
-        self._note(f"reserved {what} ({number})")
-        return number
+        return _of(str, await self._do(Reserved(ticket_id, amount)))
 
-    def refund(self, ticket: Ticket, amount: float, reservation: str) -> bool:
+    async def refund(self, ticket_id: str, amount: float, reservation: str) -> bool:
         """Pay what was put aside; False where it no longer is."""
-        if not self._take(ticket, amount, reservation):
-            return False
-        self.outbox.append(f"To the customer of {ticket.id}: {amount:g} is on its way.")
-        self._note(f"refunded {amount:g} for {ticket.id} ({reservation})")
-        return True
+        return _of(bool, await self._do(Refunded(ticket_id, amount, reservation)))
 
-    def release(self, ticket: Ticket, amount: float, reservation: str) -> None:
+    async def release(self, ticket_id: str, amount: float, reservation: str) -> None:
         """Give back what was put aside, where it still is."""
-        if self._take(ticket, amount, reservation):
-            self._note(f"released {amount:g} for {ticket.id} ({reservation})")
+        await self._do(Released(ticket_id, amount, reservation))
 
-    def _take(self, ticket: Ticket, amount: float, number: str) -> bool:
-        """End a reservation. After a restart its number may be another's, so what it is for counts too."""
-        self._expire()
-        reservation = self._reservations.get(number)
-        if reservation is None or reservation.what != f"{amount:g} for {ticket.id}":
-            return False
-        del self._reservations[number]
-        return True
+    async def _known(self, found: Outcome, ticket_id: str) -> Ticket:
+        if not isinstance(found, Ticket):
+            known = ", ".join((await self._read()).tickets)
+            raise ToolError(f"Unknown ticket {ticket_id}. The tickets are {known}.")
+        return found
 
-    def _expire(self) -> None:
-        now = self._now()
-        for number, reservation in list(self._reservations.items()):
-            if reservation.until <= now:
-                del self._reservations[number]
-                self._note(f"released {reservation.what} ({number}), as nobody agreed in time")
+    async def _do(self, effect: Effect) -> Outcome:
+        """Let an effect happen, and return what it came to."""
+        name = secrets.token_hex(8)
+        self._outcomes[name] = None
+        entry = msgspec.json.encode(_Entry(name, self._now(), effect))
+        try:
+            seq = await self._store.append(_LOG, entry, ttl_seconds=_KEEP_SECONDS, max_entries=_MAX_ENTRIES)
+            await self._read()
+            outcome = self._outcomes[name]
+        finally:
+            del self._outcomes[name]
+        try:
+            if seq % _KEEP_EVERY == 0:
+                await self._keep()
+            await self._tell(effect, outcome)
+        except StoreError as error:
+            _log.warning("the desk has changed, and not everybody was told: %s", error)
+        return outcome
 
-    def _note(self, what: str) -> None:
-        self._done.append((self._now(), what))
+    async def _tell(self, effect: Effect, outcome: Outcome) -> None:
+        ids = [outcome.id] if isinstance(effect, Opened) and isinstance(outcome, Ticket) else list(touched(effect))
+        if self._changed is None or not ids or outcome is None:
+            return
+        for uri in ("desk://tickets", *(f"desk://tickets/{each}" for each in ids)):
+            await self._changed(uri)
+
+    async def _read(self) -> State:
+        """What is the case, with everything that has happened by now."""
+        async with self._reading:
+            state = self._state
+            page = await self._page() if state is not None else None
+            if state is None or page is None or not self._goes_on(page):
+                state = await self._begin()
+                page = await self._page()
+            while page.entries:
+                for entry in page.entries:
+                    self._fold(state, entry)
+                if self._seq >= page.last_seq:
+                    break
+                page = await self._page()
+            return state
+
+    async def _page(self) -> LogPage:
+        return await self._store.read(_LOG, after=self._seq, limit=_PAGE)
+
+    def _goes_on(self, page: LogPage) -> bool:
+        """Whether nothing is missing between what was read and this page; else the store has lost its data."""
+        return page.first_seq <= self._seq + 1 and page.last_seq >= self._seq
+
+    async def _begin(self) -> State:
+        kept = await self._store.get(_KEPT)
+        found = _Kept(0, State()) if kept is None else _kept_decoder.decode(kept.value)
+        self._state, self._seq = found.state, found.seq
+        return found.state
+
+    def _fold(self, state: State, entry: LogEntry) -> None:
+        happened = _entry_decoder.decode(entry.value)
+        outcome = state.apply(happened.effect, happened.at)
+        self._seq = entry.seq
+        if happened.name in self._outcomes:
+            self._outcomes[happened.name] = outcome
+
+    async def _keep(self) -> None:
+        """Keep what is the case. Two nodes that do this at once do no harm: the log has what the older one lacks."""
+        assert self._state is not None
+        await self._store.put(_KEPT, msgspec.json.encode(_Kept(self._seq, self._state)), ttl_seconds=None)
 
 
-def _with_note(what: str, note: str) -> str:
-    return f"{what}: {note}" if note else what
+def _of(kind: type[_Result], outcome: Any) -> _Result:
+    """The outcome, which is there unless the store has lost its data in between."""
+    if not isinstance(outcome, kind):
+        raise ToolError("The help desk's data were lost while this was done.")
+    return outcome
+
+
+_entry_decoder: Final = msgspec.json.Decoder(_Entry)
+_kept_decoder: Final = msgspec.json.Decoder(_Kept)

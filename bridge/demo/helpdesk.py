@@ -1,5 +1,7 @@
 """The help desk: an MCP server of tools, prompts and resources that ask. Each asks first and acts afterwards."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 from bridge import Bridge, KeyRing
@@ -19,20 +21,19 @@ def make(
     *,
     store: Store | str | None = None,
     keys: KeyRing | None = None,
-    desk: Desk | None = None,
+    now: Callable[[], float] = time.time,
     base_url: str = "http://127.0.0.1:8000",
     **options: Any,
 ) -> Bridge:
     """Make a help desk of its own.
 
     Args:
-        store: where sessions and open questions live; see `Bridge`.
+        store: where the desk, sessions and open questions live; see `Bridge`.
         keys: what seals `requestState`; see `Bridge`.
-        desk: what it remembers; by default a new one.
+        now: the time, in seconds.
         base_url: where users reach its pages: see `HelpDeskApp`.
         options: see `Options`.
     """
-    desk = Desk() if desk is None else desk
     bridge = Bridge(
         "help-desk",
         version="1.0.0",
@@ -43,6 +44,7 @@ def make(
         keys=keys,
         **options,
     )
+    desk = Desk(bridge.store, now, bridge.resource_updated)
     add_reading(bridge, desk)
     add_tickets(bridge, desk)
     add_refunding(bridge, desk)

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field
 
 from bridge import Bridge, Context, ToolError
-from bridge.demo.desk import PRIORITIES, Desk, Priority, Ticket
-from bridge.demo.forms import TicketId, find
+from bridge.demo.desk import Desk
+from bridge.demo.effects import PRIORITIES, Priority, Ticket
+from bridge.demo.forms import TicketId
 
 __all__ = ["add_prompts"]
 
@@ -27,17 +28,17 @@ def add_prompts(bridge: Bridge, desk: Desk) -> None:
         if not answer.accepted:
             raise ToolError(f"There is nothing to sort by: the user picked no priority ({answer.status}).")
         first = answer.content.first
-        is_open = [ticket for ticket in desk.tickets.values() if ticket.status == "open"]
+        is_open = [ticket for ticket in (await desk.tickets()).values() if ticket.status == "open"]
         ordered = sorted(is_open, key=lambda ticket: (ticket.priority != first, -PRIORITIES.index(ticket.priority)))
         return "\n".join(("Work through these tickets, from the top:", "", *map(_line, ordered)))
 
     @bridge.prompt(title="Sum up a ticket")
     async def summarize_ticket(id: TicketId) -> str:  # noqa: A002 - the prompt's argument
         """Have one ticket summed up."""
-        return f"Sum up this ticket in one sentence, for a colleague who takes it over:\n\n{_line(find(desk, id))}"
+        return f"Sum up this ticket in one sentence, for a colleague who takes it over:\n\n{_line(await desk.find(id))}"
 
-    def ids(typed: str, others: Mapping[str, str]) -> list[str]:
-        return [ticket_id for ticket_id in desk.tickets if ticket_id.lower().startswith(typed.lower())]
+    async def ids(typed: str, others: Mapping[str, str]) -> list[str]:
+        return [ticket_id for ticket_id in await desk.tickets() if ticket_id.lower().startswith(typed.lower())]
 
     bridge.completion("summarize_ticket", "id")(ids)
     bridge.completion("desk://tickets/{id}", "id")(ids)

@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 
 from bridge import Bridge, Context, ToolError
 from bridge.demo.desk import Desk
-from bridge.demo.forms import find
 
 __all__ = ["add_reading"]
 
@@ -26,38 +25,38 @@ def add_reading(bridge: Bridge, desk: Desk) -> None:
     _add_resources(bridge, desk)
 
 
-def _all(desk: Desk) -> list[dict[str, Any]]:
-    tickets: list[dict[str, Any]] = msgspec.to_builtins(list(desk.tickets.values()))
+async def _all(desk: Desk) -> list[dict[str, Any]]:
+    tickets: list[dict[str, Any]] = msgspec.to_builtins(list((await desk.tickets()).values()))
     return tickets
 
 
 def _add_tools(bridge: Bridge, desk: Desk) -> None:
     @bridge.tool(annotations={"readOnlyHint": True})
-    def list_tickets() -> list[dict[str, Any]]:
+    async def list_tickets() -> list[dict[str, Any]]:
         """List the tickets of the help desk."""
-        return _all(desk)
+        return await _all(desk)
 
     @bridge.tool(annotations={"readOnlyHint": True})
     async def history() -> list[str]:
         """List everything that was done, once each, oldest first."""
-        return desk.history()
+        return await desk.history()
 
     @bridge.tool(annotations={"readOnlyHint": True})
     async def outbox() -> list[str]:
         """List the mails to customers, oldest first."""
-        return list(desk.outbox)
+        return await desk.outbox()
 
 
 def _add_resources(bridge: Bridge, desk: Desk) -> None:
     @bridge.resource("desk://tickets")
     async def tickets() -> list[dict[str, Any]]:
         """All tickets."""
-        return _all(desk)
+        return await _all(desk)
 
     @bridge.resource("desk://tickets/{id}")
     async def ticket(id: str) -> dict[str, Any]:  # noqa: A002 - the template's variable
         """One ticket."""
-        found: dict[str, Any] = msgspec.to_builtins(find(desk, id))
+        found: dict[str, Any] = msgspec.to_builtins(await desk.find(id))
         return found
 
     @bridge.resource("desk://report", mime_type="text/markdown")
@@ -67,5 +66,5 @@ def _add_resources(bridge: Bridge, desk: Desk) -> None:
         if not answer.accepted:
             raise ToolError(f"There is no report: the user picked no period ({answer.status}).")
         period = answer.content.period
-        lines = [f"- {what}" for what in desk.history(_SECONDS[period])] or ["Nothing was done."]
+        lines = [f"- {what}" for what in await desk.history(_SECONDS[period])] or ["Nothing was done."]
         return "\n".join((f"# The last {period}", "", *lines))

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from bridge import Bridge, Context
 from bridge.demo.desk import Desk
-from bridge.demo.forms import Confirm, TicketId, find
+from bridge.demo.forms import Confirm, TicketId
 
 __all__ = ["add_refunding"]
 
@@ -25,13 +25,13 @@ def add_refunding(bridge: Bridge, desk: Desk) -> None:
         A call that never gets an answer cannot give anything back, so the money is released when the 15 minutes are
         over; the history shows it.
         """
-        ticket = find(desk, id)
-        reservation = await ctx.step("reserve", lambda: desk.reserve(ticket, amount))
+        ticket = await desk.find(id)
+        reservation = await ctx.step("reserve", lambda: desk.reserve(id, amount))
         answer = await ctx.elicit(f'Pay {amount:g} back for {id} ("{ticket.title}")?', Confirm)
         if not (answer.accepted and answer.content.confirm):
-            desk.release(ticket, amount, reservation)
+            await desk.release(id, amount, reservation)
             return {"id": id, "refunded": False, "reason": f"The user did not agree ({answer.status})."}
-        if not desk.refund(ticket, amount, reservation):
+        if not await desk.refund(id, amount, reservation):
             reason = f"The user agreed too late: {reservation} was released. Call the tool again to ask anew."
             return {"id": id, "refunded": False, "reason": reason}
         return {"id": id, "refunded": True, "amount": amount}

@@ -5,11 +5,13 @@ import textwrap
 from typing import Annotated, Any
 
 import msgspec
+from anyio import from_thread
 from pydantic import BaseModel, Field
 
 from bridge import Bridge, Context
-from bridge.demo.desk import Agent, Desk, Priority
-from bridge.demo.forms import Confirm, OtherTicketId, PickAgent, TicketId, Title, find
+from bridge.demo.desk import Desk
+from bridge.demo.effects import Agent, Priority
+from bridge.demo.forms import Confirm, OtherTicketId, PickAgent, TicketId, Title
 
 __all__ = ["add_tickets", "closing_source"]
 
@@ -46,7 +48,7 @@ def _add_closing(bridge: Bridge, desk: Desk) -> None:
     @bridge.tool
     async def close_ticket(id: TicketId, ctx: Context) -> dict[str, Any]:  # noqa: A002 - the tool's argument
         """Close a ticket and mail its customer that it is resolved. Asks the user first."""
-        ticket = find(desk, id)
+        ticket = await desk.find(id)
         answer = await ctx.elicit(f'Close {id} ("{ticket.title}") and mail the customer that it is resolved?', Confirm)
         if answer.status == "decline":
             return {"id": id, "closed": False, "reason": "The user said no. Leave the ticket open."}
@@ -54,7 +56,7 @@ def _add_closing(bridge: Bridge, desk: Desk) -> None:
             return {"id": id, "closed": False, "reason": "The user closed the question without an answer."}
         if not answer.content.confirm:
             return {"id": id, "closed": False, "reason": "The user did not tick the box."}
-        desk.close(ticket)
+        await desk.close(id)
         return {"id": id, "closed": True}
 
 
@@ -68,13 +70,13 @@ def _add_deleting(bridge: Bridge, desk: Desk) -> None:
     @bridge.tool(annotations={"destructiveHint": True})
     async def delete_ticket(id: TicketId, ctx: Context) -> dict[str, Any]:  # noqa: A002 - the tool's argument
         """Delete a ticket for good. Asks the user to type its id."""
-        ticket = find(desk, id)
+        ticket = await desk.find(id)
         answer = await ctx.elicit(f'Delete {id} ("{ticket.title}") for good? Type its id to be sure.', TypeId)
         if not answer.accepted:
             return {"id": id, "deleted": False, "reason": f"The user did not agree ({answer.status})."}
         if answer.content.id.strip() != id:
             return {"id": id, "deleted": False, "reason": f"The user typed {answer.content.id!r}, not {id!r}."}
-        desk.delete(ticket)
+        await desk.delete(id)
         return {"id": id, "deleted": True}
 
 
@@ -86,13 +88,13 @@ def _add_assigning(bridge: Bridge, desk: Desk) -> None:
         agent: Annotated[Agent | None, Field(description="Who takes it; leave out to let the user pick")] = None,
     ) -> dict[str, Any]:
         """Assign a ticket to an agent. Without an agent, the user is asked."""
-        ticket = find(desk, id)
+        ticket = await desk.find(id)
         if agent is None:
             answer = await ctx.elicit(f'Who takes {id} ("{ticket.title}")?', PickAgent)
             if not answer.accepted:
                 return {"id": id, "assigned": False, "reason": f"The user picked no agent ({answer.status})."}
             agent = answer.content.agent
-        desk.assign(ticket, agent)
+        await desk.assign(id, agent)
         return {"id": id, "assigned": True, "agent": agent}
 
 
@@ -111,7 +113,7 @@ def _add_opening(bridge: Bridge, desk: Desk) -> None:
         agent = await ctx.elicit(f'Who takes "{text}", of {level} priority?', PickAgent)
         if not agent.accepted:
             return {"opened": False, "reason": f"The user picked no agent ({agent.status})."}
-        ticket = desk.open(text, level, agent.content.agent)
+        ticket = await desk.open(text, level, agent.content.agent)
         return {"opened": True, **msgspec.to_builtins(ticket)}
 
 
@@ -119,11 +121,11 @@ def _add_renaming(bridge: Bridge, desk: Desk) -> None:
     @bridge.tool
     def rename_ticket(id: TicketId, ctx: Context) -> dict[str, Any]:  # noqa: A002 - the tool's argument
         """Give a ticket another title. Asks the user for it. A plain function: no thread waits for the answer."""
-        ticket = find(desk, id)
+        ticket = from_thread.run(desk.find, id)
         answer = ctx.elicit_sync(f'What should {id} be called, instead of "{ticket.title}"?', Title)
         if not answer.accepted:
             return {"id": id, "renamed": False, "reason": f"The user gave no title ({answer.status})."}
-        desk.rename(ticket, answer.content.title)
+        ticket = from_thread.run(desk.rename, id, answer.content.title)
         return {"id": id, "renamed": True, "title": ticket.title}
 
 
@@ -131,7 +133,7 @@ def _add_merging(bridge: Bridge, desk: Desk) -> None:
     @bridge.tool(annotations={"destructiveHint": True})
     async def merge_tickets(first: TicketId, second: OtherTicketId, ctx: Context) -> dict[str, Any]:
         """Make two tickets one. Asks the user two things at once: which one stays, and for a note."""
-        tickets = {ticket.id: ticket for ticket in (find(desk, first), find(desk, second))}
+        tickets = {ticket.id: ticket for ticket in (await desk.find(first), await desk.find(second))}
         if len(tickets) == 1:
             return {"merged": False, "reason": f"{first} cannot be merged with itself."}
         field = {"type": "string", "enum": list(tickets), "description": "The ticket that stays"}
@@ -147,5 +149,5 @@ def _add_merging(bridge: Bridge, desk: Desk) -> None:
         kept = tickets.pop(answers["stays"].content["id"])
         (other,) = tickets.values()
         note = answers["note"].content.note if answers["note"].accepted else None
-        desk.merge(kept, other, note or "")
+        await desk.merge(kept.id, other.id, note or "")
         return {"merged": True, "kept": kept.id, "note": note}

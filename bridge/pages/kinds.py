@@ -5,18 +5,19 @@ from typing import Any, Final
 import msgspec
 
 from bridge.asking.routes import ClientRule, choose
+from bridge.kinds import kind_named
 from bridge.protocol.clients import ANONYMOUS, ClientProfile, Principal
 from bridge.protocol.messages import Json
-from bridge.protocol.revisions import LATEST_LEGACY, MODERN, REVISIONS, Revision, negotiate
+from bridge.protocol.revisions import MODERN, REVISIONS, Revision, negotiate
 
-__all__ = ["CLIENT_NAME", "KINDS", "REASONS", "WAYS", "ClientKind", "explained", "revision_facts"]
+__all__ = ["CARDS", "CLIENT_NAME", "REASONS", "WAYS", "Card", "explained", "revision_facts"]
 
 CLIENT_NAME: Final = "playground"
 """What the page calls itself in `clientInfo`."""
 
 
-class ClientKind(msgspec.Struct, frozen=True):
-    """A kind of client.
+class Card(msgspec.Struct, frozen=True):
+    """A kind of client, as the page shows it.
 
     Args:
         id: its name in the page's links and tests.
@@ -32,24 +33,24 @@ class ClientKind(msgspec.Struct, frozen=True):
     about: str
     revision: str
     capabilities: Json
-    transport: str = "http"
+    transport: str
 
 
-KINDS: Final = (
-    ClientKind("modern-forms", "Modern, with forms", "Each request stands alone", MODERN.name, {"elicitation": {}}),
-    ClientKind("modern-plain", "Modern, no forms", "A script, or a job at night", MODERN.name, {}),
-    ClientKind(
-        "2025-11-forms",
-        "Session, forms and links",
-        "The newest that opens a session",
-        LATEST_LEGACY.name,
-        {"elicitation": {"form": {}, "url": {}}},
-    ),
-    ClientKind("2025-06-forms", "Session, forms", "Forms of a simpler kind", "2025-06-18", {"elicitation": {}}),
-    ClientKind("2025-06-chat", "Session, chat only", "A chat window around a model", "2025-06-18", {}),
-    ClientKind("2025-03", "Session, before forms", "Its protocol has no questions", "2025-03-26", {}),
-    ClientKind("2024-11", "Session, the oldest", "HTTP+SSE: two endpoints", "2024-11-05", {}, "sse"),
+def _card(name: str, title: str, about: str, transport: str = "http") -> Card:
+    kind = kind_named(name)
+    return Card(name, title, about, kind.revision, kind.capabilities, transport)
+
+
+CARDS: Final = (
+    _card("modern-forms", "Modern, with forms", "Each request stands alone"),
+    _card("modern", "Modern, no forms", "A script, or a job at night"),
+    _card("2025-11-25-forms-urls", "Session, forms and links", "The newest that opens a session"),
+    _card("2025-06-18-forms", "Session, forms", "Forms of a simpler kind"),
+    _card("2025-06-18-chat", "Session, chat only", "A chat window around a model"),
+    _card("2025-03-26", "Session, before forms", "Its protocol has no questions"),
+    _card("2024-11-05", "Session, the oldest", "HTTP+SSE: two endpoints", "sse"),
 )
+"""Every kind, in the words of the page."""
 
 WAYS: Final[dict[str, dict[str, str]]] = {
     "rounds": {
@@ -79,7 +80,10 @@ WAYS: Final[dict[str, dict[str, str]]] = {
 REASONS: Final = {
     "client_declared_it": "it declares elicitation",
     "client_did_not_declare_elicitation": "it does not declare elicitation",
+    "client_did_not_declare_form": "it declares no forms",
+    "client_did_not_declare_url": "it does not declare that it opens links",
     "revision_before_2025-06-18": "its revision has no elicitation",
+    "revision_before_2025-11-25": "its revision has no questions by link",
     "operator_rule": "the operator decided so",
 }
 """Why a route was taken, in words."""

@@ -8,7 +8,7 @@ has. It is told of a `requestState` only what was sealed for the same principal:
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -52,7 +52,7 @@ class PlaygroundRules(msgspec.Struct, frozen=True, kw_only=True):
     title: Callable[[], str]
     version: str
     snippet: str = ""
-    restart: Callable[[], None] | None = None
+    restart: Callable[[], Awaitable[None]] | None = None
 
 
 class Playground:
@@ -74,13 +74,12 @@ class Playground:
         self._gate = Gate(options.allowed_hosts, options.allowed_origins)
         self._admission = Admission(options)
         self._token = _token(keys)
-        self._answers: dict[str, Callable[[Json, Principal], Json]] = {
+        self._answers: dict[str, Callable[[Json, Principal], Awaitable[Json]]] = {
             "open": self._open,
             "route": self._route,
         }
-        restart = rules.restart
-        if restart is not None:
-            self._answers["restart"] = lambda asked, principal: restart() or {}
+        if rules.restart is not None:
+            self._answers["restart"] = self._restart
         self._pages = Starlette(
             routes=[
                 Route("/", self._show, methods=["GET"]),
@@ -139,7 +138,7 @@ class Playground:
         if isinstance(asked, Refusal):
             return _refused(asked)
         try:
-            return _json(answer(asked, principal))
+            return _json(await answer(asked, principal))
         except KeyError as missing:
             return _json({"error": f"{missing.args[0]} is missing, or of another type"}, 400)
 
@@ -149,11 +148,16 @@ class Playground:
         is_own = bool(origin.netloc) and origin.netloc == request.headers.get("host")
         return is_own and hmac.compare_digest(request.headers.get(_TOKEN_HEADER, "").encode(), self._token.encode())
 
-    def _open(self, asked: Json, principal: Principal) -> Json:
+    async def _open(self, asked: Json, principal: Principal) -> Json:
         found = opened(self._keys, _field(asked, "requestState", str), principal)
         return {"closed": found.reason} if isinstance(found, Broken) else found
 
-    def _route(self, asked: Json, principal: Principal) -> Json:
+    async def _restart(self, asked: Json, principal: Principal) -> Json:
+        if self._rules.restart is not None:
+            await self._rules.restart()
+        return {}
+
+    async def _route(self, asked: Json, principal: Principal) -> Json:
         revision, capabilities = _field(asked, "revision", str), _field(asked, "capabilities", dict)
         return explained(revision, capabilities, _field(asked, "info", dict), self._options.client_rules, principal)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.asking.routes import ClientRule
-from bridge.pages.kinds import CLIENT_NAME, KINDS, REASONS, WAYS, ClientKind, explained, revision_facts
+from bridge.pages.kinds import CARDS, CLIENT_NAME, REASONS, WAYS, Card, explained, revision_facts
 from bridge.upstreams.results import CODE_KEY
 
 __all__ = ["About", "rendered"]
@@ -39,7 +39,7 @@ def rendered(template: str, about: About) -> str:
     return Template(template).substitute(
         title=escape(about.title),
         version=escape(about.version),
-        cards="\n".join(_card(kind, about.rules, number == 0) for number, kind in enumerate(KINDS)),
+        cards="\n".join(_card(kind, about.rules, number == 0) for number, kind in enumerate(CARDS)),
         revisions="\n".join(f"<option>{facts['name']}</option>" for facts in revision_facts()),
         ways="\n".join(_way(name) for name in WAYS),
         snippet=_snippet(about.snippet),
@@ -49,7 +49,7 @@ def rendered(template: str, about: About) -> str:
     )
 
 
-def _card(kind: ClientKind, rules: tuple[ClientRule, ...], chosen: bool) -> str:
+def _card(kind: Card, rules: tuple[ClientRule, ...], chosen: bool) -> str:
     route = _route(kind, rules)
     return _CARD.substitute(
         id=kind.id,
@@ -62,7 +62,7 @@ def _card(kind: ClientKind, rules: tuple[ClientRule, ...], chosen: bool) -> str:
     )
 
 
-def _route(kind: ClientKind, rules: tuple[ClientRule, ...]) -> str:
+def _route(kind: Card, rules: tuple[ClientRule, ...]) -> str:
     route: str = explained(kind.revision, kind.capabilities, {"name": CLIENT_NAME}, rules)["form"]["route"]
     return route
 
@@ -88,7 +88,7 @@ def _data(about: About) -> str:
         "pending": PENDING,
         "codeKey": CODE_KEY,
         "canRestart": about.can_restart,
-        "kinds": [{**msgspec.to_builtins(kind), "route": _route(kind, about.rules)} for kind in KINDS],
+        "kinds": [{**msgspec.to_builtins(kind), "route": _route(kind, about.rules)} for kind in CARDS],
         "revisions": revision_facts(),
         "ways": WAYS,
         "reasons": REASONS,

@@ -174,15 +174,16 @@ class Push:
         _log.info("session %s cannot be asked in %s mode (%s): by chat", session.handle, mode, reason or "once")
 
     async def _is_initialized(self, session: Session) -> bool:
+        if session.record.initialized:
+            return True
         inbox, deadline = self._sessions.inbox(session), time.monotonic() + self._limits.initialized_seconds
-        while not session.record.initialized:
+        while True:
+            # A look first: another node may have changed it before this one began to hear of that.
+            await self._sessions.refresh(session)
             remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                return False
-            # What came in before is read as well: it costs a look at the record, and nothing is missed.
-            if await self._sessions.hear(inbox, remaining):
-                await self._sessions.refresh(session)
-        return True
+            if session.record.initialized or remaining <= 0:
+                return session.record.initialized
+            await self._sessions.hear(inbox, remaining)
 
     async def _ask_one(self, current: Round, session: Session, question: Question) -> _Answered | _Late | _Parked:
         """Ask a question, and again with the reasons where an invalid answer allows it."""
@@ -225,6 +226,9 @@ class Push:
                 await self._withdraw(current, question_id, "nobody waits for the answer any more")
                 return entry
             if not isinstance(entry, _Late):
+                if entry.kind == "withdrawn":
+                    await self._withdraw(current, question_id, "it was withdrawn")
+                    return Reply("cancel")
                 return _read(question, entry, session.profile.revision)
             soft = self._soft_deadline(session)
             if soft is not None and soft < self._limits.answer_seconds:
@@ -269,7 +273,7 @@ class Push:
                 await current.call.outlet.waiting()
                 report_at = now + self._limits.progress_seconds
             for entry in await self._sessions.hear(inbox, min(deadline, report_at) - now):
-                if entry.kind == "answer" and entry.name == question_id:
+                if entry.kind in ("answer", "withdrawn") and entry.name == question_id:
                     return entry
         return _Late(seconds)
 

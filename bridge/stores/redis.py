@@ -45,7 +45,7 @@ NOT_ALLOWED = ("NOPERM", "can't run this command", "can't access at least one of
 REFUSED = (fails.AuthenticationError, fails.NoPermissionError)
 FAILS = (fails.RedisError, fails.RedisClusterException, OSError)
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.01, 0.5
-RESULT_SECONDS = 60  # how long the result of a write is kept for its own repetition
+RESULT_SECONDS = 5  # how long, at least, the result of a write is kept for its own repetition
 
 Script: TypeAlias = Callable[[Sequence[str], Sequence[Any]], Awaitable[Any]]
 

@@ -13,13 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bridge.kinds import KINDS, ClientKind
     from bridge.stores.check import check_store
     from bridge.testing.answers import Asked, CallResult, HttpError, RpcError, accept, cancel, decline
     from bridge.testing.client import Client, connect
     from bridge.testing.effects import Effects
     from bridge.testing.histories import History, HistoryChanged, replay
     from bridge.testing.http import AsgiHttp, HttpReply
-    from bridge.testing.kinds import KINDS, ClientKind
     from bridge.testing.tester import Tester
     from bridge.upstreams.check import check_upstream
 
@@ -47,12 +47,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "KINDS": "bridge.testing.kinds",
+    "KINDS": "bridge.kinds",
     "AsgiHttp": "bridge.testing.http",
     "Asked": "bridge.testing.answers",
     "CallResult": "bridge.testing.answers",
     "Client": "bridge.testing.client",
-    "ClientKind": "bridge.testing.kinds",
+    "ClientKind": "bridge.kinds",
     "Effects": "bridge.testing.effects",
     "History": "bridge.testing.histories",
     "HistoryChanged": "bridge.testing.histories",

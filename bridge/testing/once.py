@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from bridge.kinds import ClientKind
 from bridge.protocol.messages import Json
 from bridge.testing.histories import again, history_of
-from bridge.testing.kinds import ClientKind
 from bridge.testing.watching import WatchedCall
 from bridge.upstreams.base import Stopped, Upstream
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from bridge.testing.kinds import ClientKind
+    from bridge.kinds import ClientKind
     from bridge.testing.tester import Tester
 
 __all__ = ["bridge", "mcp", "mcp_each_client"]
@@ -86,7 +86,7 @@ def _made(request: pytest.FixtureRequest, target: Any, kind: "ClientKind") -> "T
 def _kinds(item: Any) -> "tuple[ClientKind, ...]":
     """The kinds of client that a test is marked with; without a mark all."""
     from bridge.asking.routes import RouteName, choose
-    from bridge.testing.kinds import KINDS, kind_named
+    from bridge.kinds import KINDS, kind_named
 
     marker = None if item is None else item.get_closest_marker(_MARK)
     if item is None or marker is None:

@@ -10,13 +10,13 @@ import anyio
 
 from bridge.app import Bridge
 from bridge.asking.routes import RouteName, choose
+from bridge.kinds import KINDS, ClientKind
 from bridge.protocol.messages import Json
 from bridge.testing.answers import Asked, CallResult, RpcError
 from bridge.testing.client import Client
 from bridge.testing.effects import Effects, Seen, snapshot_of
 from bridge.testing.histories import History, history_of, replay
 from bridge.testing.http import AsgiHttp
-from bridge.testing.kinds import KINDS, ClientKind
 from bridge.testing.once import Findings, PutBack, arguments_for
 from bridge.testing.script import Answers, Script
 from bridge.testing.serving import bridge_of, watching

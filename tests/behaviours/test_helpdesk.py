@@ -11,7 +11,8 @@ import pytest
 from bridge import Bridge
 from bridge.demo.app import HelpDeskApp
 from bridge.demo.connecting import FLOW_SECONDS, MAX_ASKS, Flows
-from bridge.demo.desk import RESERVATION_SECONDS, Desk
+from bridge.demo.desk import Desk
+from bridge.demo.effects import RESERVATION_SECONDS
 from bridge.demo.helpdesk import make
 from bridge.stores import Store
 from bridge.testing import AsgiHttp, Asked, Client, HttpReply, RpcError, accept, cancel, connect, decline
@@ -138,21 +139,21 @@ def answering(*answers: dict[str, Any]) -> Callable[[Asked], dict[str, Any]]:
 @behaviour("ASK-1", "ASK-4", "ASK-6", "ASK-7", "ASK-13", "ASK-17", "CHT-6", "PSH-3")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.tool}-{[each['action'] for each in case.answers]}")
 async def test_a_tool_asks_what_it_has_to_and_acts_once(serve: Serve, client: dict[str, Any], case: Case) -> None:
-    desk = Desk()
-    async with connect(await serve(make(desk=desk)), **client) as mcp:
+    bridge = make()
+    desk = Desk(bridge.store)
+    async with connect(await serve(bridge), **client) as mcp:
         mcp.on_elicitation(answering(*case.answers))
         result = await mcp.tools.call(case.tool, case.arguments)
         assert len(mcp.asked) == len(case.answers)
     assert result.is_error == (case.value is None), result.text()
     if case.value is not None:
         assert result.json().items() >= case.value.items()
-    assert desk.history() == case.effects
+    assert await desk.history() == case.effects
 
 
 @behaviour("CHT-1", "CHT-4")
 async def test_every_tool_is_listed_and_the_reading_ones_show_the_desk(serve: Serve, client: dict[str, Any]) -> None:
-    desk = Desk()
-    async with connect(await serve(make(desk=desk)), **client) as mcp:
+    async with connect(await serve(make()), **client) as mcp:
         names = {tool["name"] for tool in await mcp.tools.list()}
         assert names - {"sendElicitationResult"} == {
             *ASKING, "list_tickets", "history", "outbox", "connect_account"
@@ -169,13 +170,14 @@ async def test_every_tool_is_listed_and_the_reading_ones_show_the_desk(serve: Se
 @behaviour("ANS-2", "ASK-20")
 @pytest.mark.parametrize("name", ASKABLE)
 async def test_an_answer_that_does_not_fit_ends_the_call_and_changes_nothing(serve: Serve, name: str) -> None:
-    desk = Desk()
-    async with connect(await serve(make(desk=desk)), **CLIENTS[name]) as mcp:
+    bridge = make()
+    desk = Desk(bridge.store)
+    async with connect(await serve(bridge), **CLIENTS[name]) as mcp:
         mcp.on_elicitation(answering(accept({"approve": True, "note": "x" * 201})))
         result = await mcp.tools.call("deploy", PROD)
     assert result.error_code == "INVALID_INPUT"
     assert "note" in result.text()
-    assert desk.history() == []
+    assert await desk.history() == []
 
 
 @behaviour("ASK-3", "MOD-8")
@@ -198,9 +200,10 @@ async def test_deploying_asks_under_a_key_of_its_own_and_a_refusal_is_an_error(s
 @pytest.mark.parametrize("tool", [*ASKING, "connect_account"])
 async def test_a_modern_client_without_forms_or_links_is_told_and_nothing_is_done(serve: Serve, tool: str) -> None:
     clock = Clock()
-    desk = Desk(clock)
+    bridge = make(now=clock)
+    desk = Desk(bridge.store, clock)
     arguments = ASKING[tool].arguments if tool in ASKING else {"provider": "mail"}
-    async with connect(await serve(make(desk=desk)), capabilities={}) as mcp:
+    async with connect(await serve(bridge), capabilities={}) as mcp:
         with pytest.raises(RpcError) as refused:
             await mcp.tools.call(tool, arguments)
     mode = "url" if tool == "connect_account" else "form"
@@ -208,36 +211,38 @@ async def test_a_modern_client_without_forms_or_links_is_told_and_nothing_is_don
     assert refused.value.data == {"requiredCapabilities": {"elicitation": {mode: {}}}}
     clock.seconds += RESERVATION_SECONDS
     released = "released 20 for T-2 (R-1), as nobody agreed in time"
-    assert desk.history() == ([RESERVED, released] if tool == "refund" else [])
+    assert await desk.history() == ([RESERVED, released] if tool == "refund" else [])
 
 
 @behaviour("ASK-6")
 async def test_money_put_aside_is_released_when_nobody_agrees_in_time(serve: Serve, client: dict[str, Any]) -> None:
     clock = Clock()
-    desk = Desk(clock)
+    bridge = make(now=clock)
+    desk = Desk(bridge.store, clock)
     released = "released 20 for T-2 (R-1), as nobody agreed in time"
 
     def too_late(asked: Asked) -> dict[str, Any]:
         clock.seconds += RESERVATION_SECONDS
         return TICKED
 
-    async with connect(await serve(make(desk=desk)), **client) as mcp:
+    async with connect(await serve(bridge), **client) as mcp:
         mcp.on_elicitation(too_late)
         result = await mcp.tools.call("refund", PAY)
         assert result.json()["refunded"] is False
         assert "too late" in result.json()["reason"]
-        assert desk.history() == [RESERVED, released]
-        assert desk.outbox == []
+        assert await desk.history() == [RESERVED, released]
+        assert await desk.outbox() == []
         mcp.on_elicitation(answering(TICKED))
         assert (await mcp.tools.call("refund", PAY)).json()["refunded"] is True
-    assert desk.history()[2:] == ["reserved 20 for T-2 (R-3)", "refunded 20 for T-2 (R-3)"]
+    assert (await desk.history())[2:] == ["reserved 20 for T-2 (R-3)", "refunded 20 for T-2 (R-3)"]
 
 
 @behaviour("CHT-12")
 @pytest.mark.parametrize("name", CHATTING)
 async def test_where_a_model_may_not_consent_only_harmless_tools_ask_through_the_chat(serve: Serve, name: str) -> None:
-    desk = Desk()
-    async with connect(await serve(make(desk=desk, chat_consent="deny")), **CLIENTS[name]) as mcp:
+    bridge = make(chat_consent="deny")
+    desk = Desk(bridge.store)
+    async with connect(await serve(bridge), **CLIENTS[name]) as mcp:
         for tool, case in ASKING.items():
             result = await mcp.tools.call(tool, case.arguments)
             assert result.error_code == "ELICITATION_NOT_SUPPORTED"
@@ -245,7 +250,7 @@ async def test_where_a_model_may_not_consent_only_harmless_tools_ask_through_the
         assert not mcp.asked
         await mcp.tools.call("connect_account", {"provider": "mail"})
         assert len(mcp.asked) == 1
-    assert desk.history() == [RESERVED]
+    assert await desk.history() == [RESERVED]
 
 
 # --- Connecting an account
@@ -292,8 +297,8 @@ def link(asked: Asked) -> str:
 async def test_an_account_is_connected_once_its_page_is_completed(
     serve: Serve, client: dict[str, Any], store: Store
 ) -> None:
-    desk = Desk()
-    bridge = make(desk=desk, store=store, base_url=BASE_URL)
+    bridge = make(store=store, base_url=BASE_URL)
+    desk = Desk(bridge.store)
     async with browser(bridge) as page, connect(await serve(bridge), **client) as mcp:
 
         async def complete(asked: Asked) -> dict[str, Any]:
@@ -308,7 +313,7 @@ async def test_an_account_is_connected_once_its_page_is_completed(
         assert result.json() == {"provider": "mail", "connected": True}
         assert len(mcp.asked) == 1
         assert (await page.get(link(mcp.asked[0]))).status == 404, "a flow is for one call"
-    assert desk.history() == ["connected mail"]
+    assert await desk.history() == ["connected mail"]
 
 
 @behaviour("ASK-9", "ASK-4")
@@ -316,8 +321,8 @@ async def test_an_account_is_connected_once_its_page_is_completed(
 async def test_while_the_page_is_open_the_tool_asks_again_and_an_accept_is_no_proof(
     serve: Serve, client: dict[str, Any]
 ) -> None:
-    desk = Desk()
-    bridge = make(desk=desk, base_url=BASE_URL)
+    bridge = make(base_url=BASE_URL)
+    desk = Desk(bridge.store)
     async with browser(bridge) as page, connect(await serve(bridge), **client) as mcp:
 
         async def complete_the_second_time(asked: Asked) -> dict[str, Any]:
@@ -330,7 +335,7 @@ async def test_while_the_page_is_open_the_tool_asks_again_and_an_accept_is_no_pr
         first, second = mcp.asked
         assert "still open" in second.message
         assert first.url == second.url, "the handle is looked up again"
-        assert desk.history() == ["connected mail"]
+        assert await desk.history() == ["connected mail"]
 
         mcp.on_elicitation(lambda asked: accept())
         result = await mcp.tools.call("connect_account", {"provider": "mail"})
@@ -339,14 +344,14 @@ async def test_while_the_page_is_open_the_tool_asks_again_and_an_accept_is_no_pr
         assert len(mcp.asked) == 2 + MAX_ASKS
         assert mcp.asked[-1].url != first.url
         assert (await page.press(link(mcp.asked[-1]))).status == 404
-    assert desk.history() == ["connected mail"]
+    assert await desk.history() == ["connected mail"]
 
 
 @behaviour("ASK-9", "ASK-17")
 @pytest.mark.parametrize("client", OPENING)
 async def test_a_page_that_is_completed_does_not_make_a_no_a_yes(serve: Serve, client: dict[str, Any]) -> None:
-    desk = Desk()
-    bridge = make(desk=desk, base_url=BASE_URL)
+    bridge = make(base_url=BASE_URL)
+    desk = Desk(bridge.store)
     async with browser(bridge) as page, connect(await serve(bridge), **client) as mcp:
 
         async def complete_and_decline(asked: Asked) -> dict[str, Any]:
@@ -359,14 +364,14 @@ async def test_a_page_that_is_completed_does_not_make_a_no_a_yes(serve: Serve, c
         result = await mcp.tools.call("connect_account", {"provider": "payments"})
     assert result.is_error
     assert "(decline)" in result.text()
-    assert desk.history() == []
+    assert await desk.history() == []
 
 
 @behaviour("ASK-9")
 @pytest.mark.parametrize("client", OPENING)
 async def test_an_expired_page_is_said_to_be_expired(serve: Serve, client: dict[str, Any]) -> None:
-    desk = Desk()
-    bridge = make(desk=desk, base_url=BASE_URL)
+    bridge = make(base_url=BASE_URL)
+    desk = Desk(bridge.store)
 
     async def forget(asked: Asked) -> dict[str, Any]:
         await Flows(bridge.store).end(link(asked).rpartition("/")[2])
@@ -377,7 +382,7 @@ async def test_an_expired_page_is_said_to_be_expired(serve: Serve, client: dict[
         result = await mcp.tools.call("connect_account", {"provider": "mail"})
     assert result.is_error
     assert "expired" in result.text()
-    assert desk.history() == []
+    assert await desk.history() == []
 
 
 @behaviour("PSH-8")
@@ -452,11 +457,12 @@ async def ask_through(mcp: Client, method: str, **params: Any) -> dict[str, Any]
 @pytest.mark.parametrize("name", ASKABLE)
 async def test_a_prompt_and_a_resource_ask(serve: Serve, name: str) -> None:
     clock = Clock()
-    desk = Desk(clock)
-    desk.close(desk.tickets["T-1"])
+    bridge = make(now=clock)
+    desk = Desk(bridge.store, clock)
+    await desk.close("T-1")
     clock.seconds += 7200
-    desk.assign(desk.tickets["T-2"], "billing")
-    async with connect(await serve(make(desk=desk)), **CLIENTS[name]) as mcp:
+    await desk.assign("T-2", "billing")
+    async with connect(await serve(bridge), **CLIENTS[name]) as mcp:
         mcp.on_elicitation(
             answering(accept({"first": "normal"}), accept({"period": "hour"}), accept({"period": "day"}))
         )

@@ -81,7 +81,7 @@ async def test_a_store_that_was_emptied_knows_no_session_and_makes_new_ones(serv
 async def test_a_store_that_stays_away_is_503_and_is_used_again_once_it_is_back(
     server: RedisServer, serve: Serve
 ) -> None:
-    bridge = made(server, 0.3)
+    bridge = made(server, 1.5)
     async with connect(await serve(bridge), revision="2025-06-18") as mcp:
         server.stop()
         reply = await mcp.raw.post(

@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from bridge import Bridge, Context
+from bridge.kinds import kind_named
 from bridge.pages.console import Console
 from bridge.pages.door import Door
 from bridge.pages.explain import Explain
 from bridge.stores import Store
 from bridge.testing import Client, connect
-from bridge.testing.kinds import kind_named
 
 TOKEN = secrets.token_urlsafe(32)
 BEARER = {"authorization": f"Bearer {TOKEN}"}

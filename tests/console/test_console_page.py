@@ -13,8 +13,8 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from bridge.cli.direct import Direct
+from bridge.kinds import kind_named
 from bridge.testing import connect
-from bridge.testing.kinds import kind_named
 
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = Path("/usr/bin/chromium")

@@ -35,7 +35,7 @@ def walk(folder: Path) -> None:
         took(f"`{first_command(clone)}` serves {url}")
         with chromium() as browser, visit(browser, url) as visitor:
             took("the page is there, and connected")
-            visitor.choose("2025-06-chat")
+            visitor.choose("2025-06-18-chat")
             visitor.call("close_ticket", id="T-1")
             visitor.pass_on("Yes, please")
             assert '"closed": true' in visitor.outcome()

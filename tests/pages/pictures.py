@@ -23,14 +23,14 @@ def take() -> None:
             visitor.page.evaluate("document.activeElement.blur()")
             visitor.page.screenshot(path=FOLDER / "compare.png", full_page=True)
         with visit(browser, url, color_scheme="dark") as visitor:
-            visitor.choose("2025-11-forms")
+            visitor.choose("2025-11-25-forms-urls")
             visitor.call("close_ticket", id="T-1")
             visitor.page.locator(".asking").wait_for()
             visitor.page.evaluate("document.activeElement.blur()")
             visitor.page.screenshot(path=FOLDER / "playground.png")
         phone = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True}
         with visit(browser, url, **phone) as visitor:
-            visitor.choose("2025-06-chat")
+            visitor.choose("2025-06-18-chat")
             visitor.call("close_ticket", id="T-1")
             visitor.page.get_by_role("textbox", name="The person's reply").fill("Yes, please")
             visitor.page.locator("#screen").scroll_into_view_if_needed()

@@ -38,7 +38,7 @@ def asked_in_a_form(visitor: Visit) -> None:
 
 
 def asked_in_the_chat(visitor: Visit) -> None:
-    visitor.choose("2025-03")
+    visitor.choose("2025-03-26")
     visitor.call("open_ticket")
     visitor.page.get_by_role("textbox", name="The person's reply").fill("A title")
     visitor.page.get_by_role("button", name="Reply").click()
@@ -60,7 +60,7 @@ def with_an_open_wire(visitor: Visit) -> None:
 
 
 def refused(visitor: Visit) -> None:
-    visitor.choose("modern-plain")
+    visitor.choose("modern")
     visitor.call("close_ticket", id="T-1")
     visitor.outcome()
 
@@ -99,7 +99,7 @@ def test_axe_finds_no_serious_fault_and_all_fits_the_screen(
 
 def test_a_call_can_be_made_on_a_phone(browser: Browser, demo_url: str) -> None:
     with visit(browser, demo_url, **PHONE) as visitor:
-        visitor.choose("2025-06-forms")
+        visitor.choose("2025-06-18-forms")
         visitor.call("close_ticket", id="T-1")
         expect(visitor.page.locator(".asking h3")).to_be_in_viewport()
         visitor.answer("Accept", confirm=True)

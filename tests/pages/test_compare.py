@@ -3,11 +3,12 @@
 import pytest
 from playwright.sync_api import expect
 
+from bridge.kinds import KINDS
 from tests.pages.browser import Visit
 
 pytestmark = pytest.mark.pages
 
-LANES = ("modern-forms", "modern-plain", "2025-11-forms", "2025-06-forms", "2025-06-chat", "2025-03", "2024-11")
+LANES = tuple(kind.name for kind in KINDS)
 
 
 def compare(visitor: Visit, tool: str = "close_ticket", answer: str = "accept", run: bool = True) -> None:
@@ -28,15 +29,15 @@ def test_each_kind_is_asked_in_its_own_way_and_all_end_alike(visitor: Visit) -> 
     ways = {kind: lane(visitor, kind) for kind in LANES}
     assert "input_required" in ways["modern-forms"]
     assert "asked once in the result · 2 calls" in ways["modern-forms"]
-    for kind in ("2025-11-forms", "2025-06-forms"):
+    for kind in ("2025-11-25-forms-urls", "2025-06-18-forms"):
         assert "elicitation/create" in ways[kind]
         assert "asked once in mid-call · 1 call" in ways[kind]
-    for kind in ("2025-06-chat", "2025-03", "2024-11"):
+    for kind in ("2025-06-18-chat", "2025-03-26", "2024-11-05"):
         assert "sendElicitationResult" in ways[kind]
         assert "asked once through the chat · 2 calls · sees the fallback tool" in ways[kind]
-    assert "error -32021" in ways["modern-plain"]
-    assert "nobody was asked, nothing was done" in ways["modern-plain"]
-    for kind in set(LANES) - {"modern-plain"}:
+    assert "error -32021" in ways["modern"]
+    assert "nobody was asked, nothing was done" in ways["modern"]
+    for kind in set(LANES) - {"modern"}:
         assert "closed true" in ways[kind]
 
 
@@ -49,13 +50,13 @@ def test_each_kind_is_asked_in_its_own_way_and_all_end_alike(visitor: Visit) -> 
 )
 def test_a_no_is_a_no_for_each(visitor: Visit, answer: str, said: str) -> None:
     compare(visitor, answer=answer)
-    for kind in set(LANES) - {"modern-plain"}:
+    for kind in set(LANES) - {"modern"}:
         assert said in lane(visitor, kind)
 
 
 def test_an_answer_that_does_not_fit_is_taken_from_none(visitor: Visit) -> None:
     compare(visitor, answer="what does not fit")
-    for kind in set(LANES) - {"modern-plain"}:
+    for kind in set(LANES) - {"modern"}:
         assert "INVALID_INPUT" in lane(visitor, kind)
 
 
@@ -65,7 +66,7 @@ def test_the_visitor_can_answer_once_for_all(visitor: Visit) -> None:
     visitor.answer("Accept", priority="high")
     visitor.answer("Accept", agent="general")
     expect(visitor.page.locator("#lanes")).to_have_attribute("data-state", "done", timeout=20_000)
-    for kind in set(LANES) - {"modern-plain"}:
+    for kind in set(LANES) - {"modern"}:
         shown = lane(visitor, kind)
         assert "title The printer burns" in shown
         assert "asked 3 times" in shown
@@ -76,13 +77,13 @@ def test_each_client_finds_the_help_desk_as_it_was(visitor: Visit, tool: str) ->
     compare(visitor, tool)
     for kind in LANES:
         assert visitor.page.locator(f"[data-lane='{kind}']").get_attribute("data-state") in (
-            ("refused",) if kind == "modern-plain" and tool != "list_tickets" else ("done",)
+            ("refused",) if kind == "modern" and tool != "list_tickets" else ("done",)
         ), lane(visitor, kind)
 
 
 def test_the_wire_of_each_can_be_seen(visitor: Visit) -> None:
     compare(visitor)
-    visitor.page.locator("[data-lane='2025-03']").get_by_role("button").click()
+    visitor.page.locator("[data-lane='2025-03-26']").get_by_role("button").click()
     dialog = visitor.page.get_by_role("dialog", name="Session, before forms · 2025-03-26")
     expect(dialog.locator("li").filter(has_text="initialize").first).to_be_visible()
     expect(dialog.locator("li").filter(has_text="tools/call sendElicitationResult")).to_have_count(1)

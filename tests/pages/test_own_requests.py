@@ -223,7 +223,11 @@ async def test_the_page_is_told_how_a_client_is_asked_and_why(
 
 async def test_only_what_can_be_put_back_is() -> None:
     restarted: list[str] = []
-    async with playground(asking_bridge(), restart=lambda: restarted.append("again")) as app:
+
+    async def restart() -> None:
+        restarted.append("again")
+
+    async with playground(asking_bridge(), restart=restart) as app:
         assert await ask_for(app, "restart", {}) == (200, {})
         assert restarted == ["again"]
         assert (await ask_for(app, "anything", {}))[0] == 404

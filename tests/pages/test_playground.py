@@ -12,12 +12,12 @@ pytestmark = pytest.mark.pages
 FALLBACK = "sendElicitationResult"
 KINDS = {
     "modern-forms": ("2026-07-28", "rounds"),
-    "modern-plain": ("2026-07-28", "refuse"),
-    "2025-11-forms": ("2025-11-25", "push"),
-    "2025-06-forms": ("2025-06-18", "push"),
-    "2025-06-chat": ("2025-06-18", "chat"),
-    "2025-03": ("2025-03-26", "chat"),
-    "2024-11": ("2024-11-05", "chat"),
+    "modern": ("2026-07-28", "refuse"),
+    "2025-11-25-forms-urls": ("2025-11-25", "push"),
+    "2025-06-18-forms": ("2025-06-18", "push"),
+    "2025-06-18-chat": ("2025-06-18", "chat"),
+    "2025-03-26": ("2025-03-26", "chat"),
+    "2024-11-05": ("2024-11-05", "chat"),
 }
 ASKABLE = [kind for kind, (_, route) in KINDS.items() if route != "refuse"]
 
@@ -41,10 +41,10 @@ def test_each_card_says_how_its_client_is_asked_and_what_it_sees(visitor: Visit,
 
 
 def test_the_fallback_tool_appears_and_disappears(visitor: Visit) -> None:
-    visitor.choose("2025-06-chat")
+    visitor.choose("2025-06-18-chat")
     expect(visitor.page.locator(f"[data-tool={FALLBACK}]")).to_be_visible()
     expect(visitor.page.locator(f"[data-tool={FALLBACK}]")).to_be_in_viewport()
-    visitor.choose("2025-06-forms")
+    visitor.choose("2025-06-18-forms")
     expect(visitor.page.locator(f"[data-tool={FALLBACK}]")).to_have_count(0)
 
 
@@ -67,14 +67,14 @@ def test_a_no_leaves_the_ticket_open(visitor: Visit, kind: str, action: str) -> 
 
 
 def test_a_modern_client_without_forms_is_refused_and_told_what_is_missing(visitor: Visit) -> None:
-    visitor.choose("modern-plain")
+    visitor.choose("modern")
     visitor.call("close_ticket", id="T-1")
     outcome = visitor.outcome()
     assert "-32021" in outcome
     assert '{"elicitation":{"form":{}}}' in outcome
 
 
-@pytest.mark.parametrize("kind", ["modern-forms", "2025-11-forms", "2025-06-forms"])
+@pytest.mark.parametrize("kind", ["modern-forms", "2025-11-25-forms-urls", "2025-06-18-forms"])
 def test_an_answer_that_does_not_fit_is_refused_by_the_server(visitor: Visit, kind: str) -> None:
     visitor.choose(kind)
     visitor.call("close_ticket", id="T-1")
@@ -84,7 +84,7 @@ def test_an_answer_that_does_not_fit_is_refused_by_the_server(visitor: Visit, ki
     assert "INVALID_INPUT" in visitor.outcome()
 
 
-@pytest.mark.parametrize("kind", ["2025-06-chat", "2025-03", "2024-11"])
+@pytest.mark.parametrize("kind", ["2025-06-18-chat", "2025-03-26", "2024-11-05"])
 def test_an_answer_that_does_not_fit_can_be_given_anew_in_the_chat(visitor: Visit, kind: str) -> None:
     visitor.choose(kind)
     visitor.call("close_ticket", id="T-1")
@@ -106,7 +106,7 @@ def test_what_is_no_json_is_not_sent(visitor: Visit) -> None:
     expect(visitor.page.get_by_text("This is no JSON")).to_be_visible()
 
 
-@pytest.mark.parametrize("kind", ["modern-forms", "2025-11-forms", "2025-03"])
+@pytest.mark.parametrize("kind", ["modern-forms", "2025-11-25-forms-urls", "2025-03-26"])
 class TestEveryTool:
     def test_those_that_only_read(self, visitor: Visit, kind: str) -> None:
         visitor.choose(kind)
@@ -201,7 +201,7 @@ class TestEveryTool:
 
 
 def test_a_call_can_be_stopped(visitor: Visit) -> None:
-    visitor.choose("2025-11-forms")
+    visitor.choose("2025-11-25-forms-urls")
     visitor.call("close_ticket", id="T-1")
     visitor.page.locator(".asking").wait_for()
     visitor.page.get_by_role("button", name="Stop").click()
@@ -210,14 +210,14 @@ def test_a_call_can_be_stopped(visitor: Visit) -> None:
 
 
 def test_a_question_in_the_chat_can_be_left_open(visitor: Visit) -> None:
-    visitor.choose("2025-03")
+    visitor.choose("2025-03-26")
     visitor.call("close_ticket", id="T-1")
     visitor.page.get_by_role("button", name="Leave it open").click()
     assert "stays open" in visitor.outcome()
 
 
 def test_a_client_can_be_edited(visitor: Visit) -> None:
-    visitor.choose("2025-06-chat")
+    visitor.choose("2025-06-18-chat")
     visitor.page.get_by_text("Edit this client").click()
     visitor.page.get_by_label("It shows forms").check()
     visitor.page.get_by_label("Revision").select_option("2025-11-25")
@@ -269,9 +269,9 @@ def tab_to(visitor: Visit, selector: str, most: int = 60) -> None:
 
 def test_what_happens_is_told_to_a_screen_reader(visitor: Visit) -> None:
     status = visitor.page.get_by_role("status")
-    visitor.choose("2025-06-chat")
+    visitor.choose("2025-06-18-chat")
     expect(status).to_contain_text(re.compile("Connected as|has appeared"))
-    visitor.choose("2025-11-forms")
+    visitor.choose("2025-11-25-forms-urls")
     visitor.call("close_ticket", id="T-1")
     expect(status).to_contain_text("The user is asked: Close T-1")
     visitor.answer("Decline")

@@ -30,7 +30,7 @@ def test_rounds_are_a_question_as_a_result_and_the_call_once_more(visitor: Visit
 
 
 def test_a_push_is_a_request_on_the_stream_of_the_call(visitor: Visit) -> None:
-    visitor.choose("2025-06-forms")
+    visitor.choose("2025-06-18-forms")
     visitor.call("close_ticket", id="T-1")
     visitor.answer("Accept", confirm=True)
     visitor.outcome()
@@ -42,14 +42,14 @@ def test_a_push_is_a_request_on_the_stream_of_the_call(visitor: Visit) -> None:
 
 
 def test_http_sse_has_one_stream_and_another_endpoint(visitor: Visit) -> None:
-    visitor.choose("2024-11")
+    visitor.choose("2024-11-05")
     assert visitor.wire()[0] == "opens a stream"
     assert visitor.wire()[1].startswith("endpoint: /messages?sessionId=")
     expect(entry(visitor, "result of initialize").locator(".chip").first).to_have_text("event on GET")
 
 
 def test_headers_and_status_stand_with_each_message(visitor: Visit) -> None:
-    visitor.choose("modern-plain")
+    visitor.choose("modern")
     visitor.call("close_ticket", id="T-1")
     visitor.outcome()
     called, refused = entry(visitor, "tools/call close_ticket"), entry(visitor, "error -32021")
@@ -60,7 +60,7 @@ def test_headers_and_status_stand_with_each_message(visitor: Visit) -> None:
 
 
 def test_what_was_shaped_is_marked(visitor: Visit) -> None:
-    visitor.choose("2024-11")
+    visitor.choose("2024-11-05")
     listed = entry(visitor, "result: tools")
     expect(listed.locator(".shaped")).to_be_visible()
     expect(listed.locator(".shaped-note")).to_contain_text("2024-11-05")
@@ -74,7 +74,7 @@ def test_nothing_is_marked_where_nothing_was_shaped(visitor: Visit) -> None:
 
 
 def test_a_result_that_has_to_be_an_object_is_marked_as_wrapped(visitor: Visit) -> None:
-    visitor.choose("2025-06-forms")
+    visitor.choose("2025-06-18-forms")
     visitor.call("history")
     visitor.outcome()
     expect(entry(visitor, "result").locator(".mark")).to_have_text("wrapped: here it must be an object")
@@ -101,7 +101,7 @@ def test_json_folds(visitor: Visit) -> None:
     expect(listed.get_by_text('"inputSchema"')).to_be_hidden()
 
 
-@pytest.mark.parametrize("kind", ["modern-forms", "2025-06-forms"])
+@pytest.mark.parametrize("kind", ["modern-forms", "2025-06-18-forms"])
 def test_what_is_copied_as_curl_does_the_same_again(visitor: Visit, kind: str) -> None:
     visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     visitor.choose(kind)

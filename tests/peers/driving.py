@@ -73,6 +73,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=False):
         about: a part of the question's message, where several questions are open.
         wait: the name under which the answer is held back until `Driver.release`.
         times: how often a model passes it on, at once.
+        press: whether the user presses the button of the page that is shown first.
     """
 
     action: str | None = None
@@ -81,10 +82,13 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=False):
     about: str = ""
     wait: str = ""
     times: int = 1
+    press: bool = False
 
 
-def accept(content: Any = msgspec.UNSET, *, about: str = "", wait: str = "", times: int = 1) -> Answer:
-    return Answer("accept", content, about=about, wait=wait, times=times)
+def accept(
+    content: Any = msgspec.UNSET, *, about: str = "", wait: str = "", times: int = 1, press: bool = False
+) -> Answer:
+    return Answer("accept", content, about=about, wait=wait, times=times, press=press)
 
 
 def fails(code: int) -> Answer:

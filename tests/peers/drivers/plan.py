@@ -4,7 +4,9 @@ A driver runs inside the environment of its peer, so this knows neither `bridge`
 is the plan; each later one is the name of an answer that may go out now. Each line of stdout is one JSON object:
 `{"asked": …}` whenever a question is shown, `{"ended": …}` when a call is over, at the end `{"report": …}`.
 Where the plan says that more follow, the next line is the plan for another server; what goes wrong with one of those
-is `{"failed": …}`, and the driver goes on. `tests/peers/driving.py` and `tests/matrix/clients.py` are the other side.
+is `{"failed": …}`, and the driver goes on. A line with a `crowd` of plans has them all followed at once; what came of
+each is `{"over": …}`, however far it came. `tests/peers/driving.py`, `tests/matrix/clients.py` and
+`tests/fleet/crowd.py` are the other side.
 """
 
 import asyncio
@@ -13,6 +15,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import jsonschema
 
@@ -41,6 +45,7 @@ class Plan:
         self._steps: list[list[Json]] = plan["steps"]
         self._expected: list[str] = plan["expected_notifications"]
         self._call_seconds: float = plan["call_seconds"]
+        self._pause_seconds: float = plan.get("pause_seconds", 0)
         self._told = told
         self._open: list[_Call] = []
         self._may_go: dict[str, asyncio.Event] = {}
@@ -66,6 +71,8 @@ class Plan:
         try:
             self.report["tools"] = await list_tools()
             for step in self._steps:
+                if self._pause_seconds:
+                    await asyncio.sleep(self._pause_seconds)
                 self._open = [_Call(planned) for planned in step]
                 self.report["calls"] += [call.report for call in self._open]
                 await asyncio.gather(*(self._make(call, call_tool, request, error_of) for call in self._open))
@@ -99,6 +106,8 @@ class Plan:
                 say({"asked": {"message": message, "elicitId": elicit_id, "url": asked.get("url")}})
                 if may_go is not None:
                     await may_go.wait()
+                if answer.get("press"):
+                    await asyncio.to_thread(_press, asked["url"])
                 return answer
         self.report["errors"].append(f"no answer was planned for: {message}")
         return {"action": "cancel"}
@@ -201,6 +210,13 @@ def _pending(result: Json) -> Json | None:
     return pending
 
 
+def _press(page: str) -> None:
+    """Be the user in a browser."""
+    parts = urlsplit(page)
+    with urlopen(Request(page, method="POST", headers={"Origin": f"{parts.scheme}://{parts.netloc}"})):
+        pass
+
+
 def _why(error: BaseException) -> str:
     """What went wrong, out of the groups that tasks wrap around it."""
     while isinstance(error, BaseExceptionGroup):
@@ -213,16 +229,29 @@ def say(line: Json) -> None:
     print(json.dumps(line), flush=True)
 
 
+async def _one_of_many(converse: Callable[[Plan], Awaitable[None]], at: int, planned: Json) -> None:
+    plan, failed = Plan(planned, asyncio.StreamReader()), None
+    try:
+        async with asyncio.timeout(planned["seconds"]):
+            await converse(plan)
+    except (Exception, BaseExceptionGroup) as error:
+        failed = _why(error)
+    say({"over": {"at": at, "failed": failed, "report": plan.report}})
+
+
 def drive(converse: Callable[[Plan], Awaitable[None]]) -> None:
     """Read the plan, follow it, and print the report; likewise with the next one, while more follow."""
 
     async def main() -> None:
-        told = asyncio.StreamReader(limit=2**20)
+        told = asyncio.StreamReader(limit=2**24)
         pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(told), sys.stdin
         )
         while line := await told.readline():
             planned: Json = json.loads(line)
+            if "crowd" in planned:
+                await asyncio.gather(*(_one_of_many(converse, at, each) for at, each in enumerate(planned["crowd"])))
+                break
             plan = Plan(planned, told)
             if not planned.get("more_follow"):
                 await converse(plan)
