@@ -29,7 +29,9 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         headers: HTTP headers to add to what is sent to it, such as its own `Authorization`. A caller's token never is.
-        protocol: the era to speak with it; `auto` finds out.
+        protocol: the era to speak with it; `auto` finds out. One over HTTP that serves both eras is spoken to in
+            sessions where it begins them, since there its tools may ask in their body; say `modern` where they ask by
+            what they return (`InputRequiredResult`).
         shared: one session with it (over stdio: one child) for all callers, for a server whose state is in memory.
         processes: over how many children calls are spread that share one.
         concurrent: several calls at once in one session where its transport does not tell which of them asks: for a

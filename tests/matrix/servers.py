@@ -113,6 +113,12 @@ SERVERS: tuple[Server, ...] = (
         in_process="bridge-mcp2",
     ),
     Server(
+        name="mcp2-http-elicit",
+        title="mcp 2.3.0 MCPServer over Streamable HTTP, `ctx.elicit`",
+        profile=OURS,
+        program=Program(environment="bridge-mcp2", file="mcp2_elicit.py", transport="http"),
+    ),
+    Server(
         name="mcp2-http",
         title="mcp 2.3.0 MCPServer over Streamable HTTP, `Resolve`",
         profile=OURS,

@@ -10,6 +10,7 @@ import anyio
 
 from bridge.errors import RemoteError, UpstreamLost, UpstreamUnreachable
 from bridge.protocol.messages import Json, Message, RequestId, Response, encode
+from bridge.protocol.revisions import LEGACY
 from bridge.upstreams.links import Facts
 from bridge.upstreams.remote.envelope import request_headers
 from bridge.upstreams.remote.http import HttpClient, HttpReply
@@ -32,15 +33,21 @@ _NOT_POSTED_TO: Final = frozenset({400, 404, 405})
 """What a server of HTTP+SSE may answer to a POST at the URL of its stream."""
 
 _DELETE_SECONDS: Final = 2.0
+_SESSION_SECONDS: Final = 5.0
+"""How long a modern server may take to say whether it begins sessions too."""
 
 MakeWire: TypeAlias = Callable[[HttpClient], Wire]
 
 
-async def probe_http(client: HttpClient) -> Facts | MakeWire:
-    """Probe a server of either era.
+async def probe_http(client: HttpClient, *, sessions: bool = True) -> Facts | MakeWire:
+    """Probe a server of either era. One of both is taken for legacy where it begins sessions, since it asks in them.
 
     Returns:
         What a modern server says of itself, or what makes wires to a legacy one.
+
+    Args:
+        client: the connections to it.
+        sessions: whether sessions are preferred where it serves both eras.
 
     Raises:
         UpstreamUnreachable: it cannot be reached, or is no MCP server.
@@ -52,9 +59,37 @@ async def probe_http(client: HttpClient) -> Facts | MakeWire:
         # Asked once more with a revision of its list, which is the same one. Source: basic/versioning.
         response = await _posted(client, message, headers)
     if response is not None and isinstance(facts := found(client.name, response), Facts):
-        return facts
+        return StreamableWire if sessions and await _begins_sessions(client) else facts
     # A JSON-RPC error to a POST is what no server of HTTP+SSE answers.
     return StreamableWire if response is not None else await probe_legacy(client)
+
+
+async def _begins_sessions(client: HttpClient) -> bool:
+    """Whether a modern server answers `initialize` with a session of its own, which is ended at once.
+
+    In a session its tools may ask in their body, which they cannot in a modern call. Without an id there is no session
+    by which an answer could come back, so its tools ask by what they return. No tool runs to find that out, and the
+    list of versions does not tell: the SDKs that serve both eras name 2026-07-28 alone in it.
+    """
+    message = initialize_message(1)
+    with anyio.move_on_after(_SESSION_SECONDS):
+        try:
+            reply = await client.request("POST", POSTED, encode(message))
+            try:
+                if (session := reply.header("Mcp-Session-Id")) is None or reply.status >= 400:
+                    return False
+                response = await _read(client, message, reply)
+            finally:
+                reply.close()
+        except RemoteError:
+            return False
+        return bool(session) and response is not None and _is_initialized(response)
+    return False
+
+
+def _is_initialized(response: Response) -> bool:
+    result = response.result
+    return isinstance(result, dict) and result.get("protocolVersion") in LEGACY
 
 
 async def probe_legacy(client: HttpClient) -> MakeWire:

@@ -23,7 +23,7 @@ from bridge.upstreams.wires import Wire
 __all__ = ["Protocol", "RemoteServer"]
 
 Protocol: TypeAlias = Literal["auto", "modern", "legacy"]
-"""Which era a server is taken for: `auto` finds out."""
+"""Which era a server is taken for: `auto` finds out, and takes one of both for legacy where it begins sessions."""
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HEADER_VALUE: Final = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
@@ -108,7 +108,7 @@ class RemoteServer:
             await self._way.assume_legacy()
             self._era = Era.LEGACY
             return
-        outcome = await self._way.probe()
+        outcome = await self._way.probe(sessions=self._protocol == "auto")
         if isinstance(outcome, Facts):
             self._facts, self._era = outcome, Era.MODERN
         elif self._protocol == "modern":

@@ -15,8 +15,11 @@ __all__ = ["SharedWay", "Way"]
 class Way(Protocol):
     """How one server is reached."""
 
-    async def probe(self) -> Facts | Legacy:
+    async def probe(self, *, sessions: bool = True) -> Facts | Legacy:
         """Find out what it is.
+
+        Args:
+            sessions: whether one of both eras is taken for legacy where it begins sessions over HTTP.
 
         Raises:
             UpstreamUnreachable: it cannot be reached, or is no MCP server.
@@ -60,7 +63,7 @@ class SharedWay:
         self._name = name
         self._make_wire = make_wire
 
-    async def probe(self) -> Facts | Legacy:
+    async def probe(self, *, sessions: bool = True) -> Facts | Legacy:
         """See `Way`. The connection is the probe's own and ends with it."""
         return await probe_wire(self._name, self._make_wire)
 

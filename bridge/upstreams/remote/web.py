@@ -28,9 +28,9 @@ class HttpWay:
         self._opened: HttpClient | None = None
         self._make_wire: MakeWire = StreamableWire
 
-    async def probe(self) -> Facts | Legacy:
+    async def probe(self, *, sessions: bool = True) -> Facts | Legacy:
         """See `Way`."""
-        outcome = await probe_http(self._client)
+        outcome = await probe_http(self._client, sessions=sessions)
         if isinstance(outcome, Facts):
             return outcome
         self._make_wire = outcome

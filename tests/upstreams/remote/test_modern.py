@@ -359,7 +359,7 @@ def sdk_url() -> Iterator[str]:
 
 @asynccontextmanager
 async def peer(over: str, sdk_url: str) -> AsyncIterator[ModernLink]:
-    server = RemoteServer(Url(sdk_url) if over == "http" else command("mcp2"))
+    server = RemoteServer(Url(sdk_url) if over == "http" else command("mcp2"), protocol="modern")
     await server.start()
     try:
         link = await server.connect_modern(HELLO, News())

@@ -87,7 +87,7 @@ async def refused(target: Any, **options: Any) -> str:
         ("mcp1", "sse", Era.LEGACY),
         ("mcp1", "websocket", Era.LEGACY),
         ("mcp2", "stdio", Era.MODERN),
-        ("mcp2", "streamable", Era.MODERN),
+        ("mcp2", "streamable", Era.LEGACY),
     ],
 )
 async def test_every_transport_of_either_sdk_is_found_out_and_served(sdk: str, transport: str, era: Era) -> None:
@@ -178,13 +178,65 @@ async def test_a_command_that_does_not_exist_is_named() -> None:
 
 
 @behaviour("UPS-2")
-async def test_a_modern_url_is_found_by_discovery_alone() -> None:
+async def test_a_modern_url_is_found_by_discovery_and_asked_once_whether_it_begins_sessions() -> None:
     async with at(lambda exchange: exchange.result(DISCOVERED)) as (server, faulty):
         assert server.era is Era.MODERN
         await server.start()
-    (exchange,) = faulty.exchanges
+    exchange, second = faulty.exchanges
+    assert second.message["method"] == "initialize"
     assert exchange.message["method"] == "server/discover"
     assert exchange.headers["mcp-method"] == "server/discover"
+
+
+async def both(exchange: Exchange, result: Any, **headers: str) -> None:
+    """A server that serves both eras."""
+    if exchange.method != "POST":
+        await exchange.answer(204)
+    elif exchange.message["method"] == "server/discover":
+        await exchange.result(DISCOVERED)
+    else:
+        await exchange.result(result, **headers)
+
+
+@behaviour("UPS-2", "UPS-3")
+async def test_a_url_of_both_eras_is_legacy_where_it_begins_sessions_and_that_of_the_probe_is_ended() -> None:
+    async with at(lambda exchange: both(exchange, INITIALIZED, mcp_session_id="probe")) as (server, faulty):
+        assert server.era is Era.LEGACY
+    assert [exchange.headers["mcp-session-id"] for exchange in faulty.asked("DELETE")] == ["probe"]
+    assert [exchange.message["method"] for exchange in faulty.asked("POST")] == ["server/discover", "initialize"]
+
+
+@behaviour("UPS-2", "UPS-3")
+async def test_a_url_of_both_eras_without_sessions_is_modern_since_it_cannot_ask_midway() -> None:
+    async with at(lambda exchange: both(exchange, INITIALIZED)) as (server, _):
+        assert server.era is Era.MODERN
+
+
+async def test_a_url_of_both_eras_is_spoken_to_as_the_operator_says() -> None:
+    async with at(lambda exchange: both(exchange, INITIALIZED, mcp_session_id="probe"), protocol="modern") as (
+        server,
+        faulty,
+    ):
+        assert server.era is Era.MODERN
+    assert [exchange.message["method"] for exchange in faulty.exchanges] == ["server/discover"]
+
+
+@pytest.mark.parametrize("fault", ["500", "cut", "silence"])
+async def test_a_modern_url_that_is_ill_at_initialize_stays_modern(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.upstreams.remote.probe_http._SESSION_SECONDS", 0.2)
+
+    async def answer(exchange: Exchange) -> None:
+        if exchange.message["method"] == "server/discover":
+            await exchange.result(DISCOVERED)
+        elif fault == "500":
+            await exchange.answer(500, mcp_session_id="probe")
+        elif fault == "cut":
+            exchange.cut()
+        else:
+            await anyio.sleep(SECONDS)
+
+    async with at(answer) as (server, _):
+        assert server.era is Era.MODERN
 
 
 @behaviour("UPS-2")
@@ -194,6 +246,8 @@ async def test_a_server_that_refuses_the_revision_that_it_lists_is_asked_once_mo
         error = {"code": -32022, "message": "Unsupported protocol version", "data": data}
         refused = {"jsonrpc": "2.0", "id": exchange.message["id"], "error": error}
         patient = len(seen) > 0
+        if exchange.message["method"] == "initialize":
+            return exchange.answer(400, refused)
         seen.append(exchange.headers["mcp-protocol-version"])
         return exchange.result(DISCOVERED) if patient else exchange.answer(400, refused)
 
