@@ -9,7 +9,7 @@ _OUTSIDE: Final = re.compile(r"\[(?P<text>[^\]]+)\]\((?:\.\./)+(?P<path>[^)#\s]+
 
 
 def on_page_markdown(markdown: str, **about: Any) -> str:
-    """Write `[a server](../examples/x.py)` as `a server (examples/x.py)`; where the text is the path, that is enough."""
+    """Write `[a server](../examples/x.py)` as `a server (examples/x.py)`; where the text is the path, that is all."""
 
     def named(link: re.Match[str]) -> str:
         text, path = link["text"], link["path"]
