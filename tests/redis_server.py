@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-START_SECONDS = 10
+START_SECONDS = 30
 
 
 def redis_binary() -> str:
