@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from bridge import Bridge
+from bridge import Bridge, ServerOptions
 from bridge.testing import Client, RpcError, accept, connect
 
 _SECONDS = 12
@@ -42,7 +42,10 @@ async def use(client: Client) -> None:
 async def main(revision: str, url: str) -> None:
     """Visit the suite's server through the bridge."""
     with anyio.fail_after(_SECONDS):
-        async with connect(Bridge.wrap(url), revision=revision, capabilities=_CAPABILITIES) as client:
+        # By itself the bridge also asks a modern server whether it begins sessions, which is a legacy request.
+        server = ServerOptions(protocol="auto" if revision == "2026-07-28" else "modern")
+        bridge = Bridge.wrap(url, server=server)
+        async with connect(bridge, revision=revision, capabilities=_CAPABILITIES) as client:
             client.on_elicitation(lambda asked: accept({}))
             try:
                 await use(client)

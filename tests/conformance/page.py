@@ -17,7 +17,9 @@ named below, or one passes that is.
 The suite's client always asks for 2025-11-25; a proxy makes it ask for an older revision where that is said.
 The native server is [examples/everything.py](../examples/everything.py). In front of the servers of others the bridge
 is set up as [behind.py](../tests/conformance/servers/behind.py) says: what their client declares is declared to them
-(`declare="caller"`), and one tool's question has a name (`keys=`).
+(`declare="caller"`), and one tool's question has a name (`keys=`). As a client of 2026-07-28 it is told to speak that
+alone (`protocol="modern"`): by itself it would also ask the server whether it begins sessions, as
+[wrapping](wrapping.md) says.
 """
 _NOT_RUN = """
 ## What is not run
