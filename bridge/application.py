@@ -31,6 +31,7 @@ from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Options, ServerInfo
 from bridge.sessions import Session, Sessions, complete_page
 from bridge.stores import SealedStore, Store
+from bridge.stores.base import STORE_ID
 from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_store_away
 from bridge.transports.gate import Refusal
@@ -312,7 +313,7 @@ def _named(given: ServerInfo, said: Said | None) -> ServerInfo:
 
 async def _identity(store: Store) -> str:
     """The random id of a store, made with it: what is sealed over one store does not hold over another."""
-    await store.put("store/id", secrets.token_urlsafe(16).encode(), ttl_seconds=None, if_version=0)
-    record = await store.get("store/id")
+    await store.put(STORE_ID, secrets.token_urlsafe(16).encode(), ttl_seconds=None, if_version=0)
+    record = await store.get(STORE_ID)
     assert record is not None
     return record.value.decode()

@@ -23,7 +23,7 @@ from bridge.protocol.clients import ClientProfile, Principal
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import Json, RequestId, Response, encode, notification
 from bridge.protocol.revisions import LEGACY, negotiate
-from bridge.stores.base import Store
+from bridge.stores.base import STORE_ID, Store
 from bridge.stores.reader import LogReader
 
 __all__ = [
@@ -67,7 +67,9 @@ _CACHED: Final = 2048
 _CHANGES: Final = "sessions"
 _RETRY_SECONDS: Final = 1.0
 _ENDED: Final = "ended"
-_LOOK_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 5.0
+"""How often a node looks by itself whether the store is still the one that it knows: one may come back empty."""
+
 _log = logging.getLogger("bridge.sessions")
 
 
@@ -453,12 +455,14 @@ class Sessions:
 
     async def _follow_changes(self) -> None:
         """Reload what other nodes change, for as long as the node runs."""
-        changes = LogReader(self._store, _CHANGES)
+        changes, known = LogReader(self._store, _CHANGES), None
         while True:
             try:
                 entries = await changes.next(_LOOK_SECONDS)
-                if changes.missed:
-                    # Something was not heard: everything is looked up again.
+                identity, known_before = await self._store.get(STORE_ID), known
+                known = None if identity is None else identity.value
+                if changes.missed or known != known_before:
+                    # Something was not heard, or all is gone: everything is looked up again.
                     for session in self._cache.values():
                         session.touched_at = float("-inf")
                 for entry in entries:

@@ -26,9 +26,13 @@ The contract (proved by `bridge.testing.check_store`, which runs for ours and fo
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-__all__ = ["LogEntry", "LogPage", "Record", "Store", "families_of"]
+__all__ = ["STORE_ID", "LogEntry", "LogPage", "Record", "Store", "families_of"]
+
+
+STORE_ID: Final = "store/id"
+"""The key of the random id of a store, made with it: it is another one once the store has lost what it held."""
 
 
 class Record(NamedTuple):

@@ -11,6 +11,7 @@ import anyio
 from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.protocol.messages import encode
+from bridge.stores.base import STORE_ID
 from bridge.transports.exchange import RETRY_AFTER, Receive, Send, refuse, send_json
 from bridge.transports.gate import Refusal
 
@@ -60,7 +61,7 @@ class Health:
     async def _ask_store(self) -> str | None:
         with anyio.move_on_after(ANSWER_SECONDS):
             try:
-                await self._node.store.get("store/id")
+                await self._node.store.get(STORE_ID)
                 return None
             except StoreError:
                 return _NO_STORE
