@@ -31,7 +31,6 @@ from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
 from bridge.server import Options, ServerInfo
 from bridge.sessions import Session, Sessions, complete_page
 from bridge.stores import SealedStore, Store
-from bridge.stores.base import STORE_ID
 from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_store_away
 from bridge.transports.gate import Refusal
@@ -239,14 +238,15 @@ class Application:
         claims = Claims(node)
         seal = Seal(serves.keys, secrets.token_bytes(16))
         server = _named(serves.server, upstream.said)
-        store_id, audience = await _identity(store), server.info["name"]
+        await sessions.identity.look()
+        identity, audience = sessions.identity, server.info["name"]
         rules = AskingRules(
             elicitation=options.elicitation, on_invalid=options.on_invalid, not_secret=options.not_secret
         )
         chat_rules = ChatRules(
             consent=options.chat_consent, wait_seconds=options.wait_seconds if options.fallback == "wait" else 0.0
         )
-        sealed = SealedPending(seal, store, store_id, audience, options.pending_seconds, options.round_seconds)
+        sealed = SealedPending(seal, store, identity, audience, options.pending_seconds, options.round_seconds)
         visitors_chat = Chat(sealed, upstream, claims, None, chat_rules)
         sessions_chat = Chat(
             SessionPending(store, options.pending_seconds, options.round_seconds),
@@ -257,7 +257,7 @@ class Application:
             options.client_rules,
         )
         no_chat = NoChat() if options.fallback == "off" else None
-        rounds = Rounds(seal, store_id, audience, options.round_seconds)
+        rounds = Rounds(seal, identity, audience, options.round_seconds)
         push = Push(sessions, store, no_chat or sessions_chat, options.push, options.client_rules)
         modern_routes: dict[RouteName, Route] = {
             RouteName.ROUNDS: rounds,
@@ -309,11 +309,3 @@ def _named(given: ServerInfo, said: Said | None) -> ServerInfo:
         info={"name": "mcp-session-bridge", "version": "0.0.0", **info},
         instructions=said.instructions if given.instructions is None else given.instructions,
     )
-
-
-async def _identity(store: Store) -> str:
-    """The random id of a store, made with it: what is sealed over one store does not hold over another."""
-    await store.put(STORE_ID, secrets.token_urlsafe(16).encode(), ttl_seconds=None, if_version=0)
-    record = await store.get(STORE_ID)
-    assert record is not None
-    return record.value.decode()

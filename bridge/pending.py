@@ -19,6 +19,7 @@ from bridge.asking.seal import Broken, Claims, Seal
 from bridge.calls import Client, Stored
 from bridge.sessions import Session
 from bridge.stores.base import Store
+from bridge.stores.identity import StoreIdentity
 from bridge.upstreams.base import CallRequest
 
 __all__ = [
@@ -277,7 +278,7 @@ class SealedPending:
     Args:
         seal: what it is sealed with.
         store: where invalid answers are counted.
-        store_id: the random id of the store.
+        identity: the id of the store.
         audience: the server's name.
         ttl_seconds: how long one waits.
         held_seconds: how long one waits that is suspended in a process.
@@ -288,7 +289,7 @@ class SealedPending:
         self,
         seal: Seal,
         store: Store,
-        store_id: str,
+        identity: StoreIdentity,
         audience: str,
         ttl_seconds: float | None = None,
         held_seconds: float = 3600.0,
@@ -297,7 +298,7 @@ class SealedPending:
         self._seal = seal
         self._held_seconds = held_seconds
         self._store = store
-        self._store_id = store_id
+        self._identity = identity
         self._audience = audience
         self._clock = clock
         self.ttl_seconds = 3600.0 if ttl_seconds is None else ttl_seconds
@@ -356,7 +357,7 @@ class SealedPending:
 
     def _claims(self, client: Client, expires_at: float) -> Claims:
         principal = client.profile.principal.name
-        return Claims(self._store_id, self._audience, principal, "tools/call", FALLBACK_TOOL_NAME, "", expires_at)
+        return Claims(self._identity.value, self._audience, principal, "tools/call", FALLBACK_TOOL_NAME, "", expires_at)
 
 
 async def open_calls(store: Store, session_id: str, now: float) -> list[PendingCall]:

@@ -23,7 +23,8 @@ from bridge.protocol.clients import ClientProfile, Principal
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import Json, RequestId, Response, encode, notification
 from bridge.protocol.revisions import LEGACY, negotiate
-from bridge.stores.base import STORE_ID, Store
+from bridge.stores.base import Store
+from bridge.stores.identity import StoreIdentity
 from bridge.stores.reader import LogReader
 
 __all__ = [
@@ -210,6 +211,8 @@ class Sessions:
     def __init__(self, node: Node, limits: SessionLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._node = node
         self._store = node.store
+        self.identity = StoreIdentity(node.store)
+        """The id of the store, looked at while the node runs."""
         self._limits = limits
         self._clock = clock
         self._cache: OrderedDict[str, Session] = OrderedDict()
@@ -455,13 +458,11 @@ class Sessions:
 
     async def _follow_changes(self) -> None:
         """Reload what other nodes change, for as long as the node runs."""
-        changes, known = LogReader(self._store, _CHANGES), None
+        changes = LogReader(self._store, _CHANGES)
         while True:
             try:
                 entries = await changes.next(_LOOK_SECONDS)
-                identity, known_before = await self._store.get(STORE_ID), known
-                known = None if identity is None else identity.value
-                if changes.missed or known != known_before:
+                if await self.identity.look() or changes.missed:
                     # Something was not heard, or all is gone: everything is looked up again.
                     for session in self._cache.values():
                         session.touched_at = float("-inf")

@@ -22,6 +22,7 @@ from bridge.claims import Ending, InputRequired
 from bridge.protocol.clients import required_capability
 from bridge.protocol.messages import INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, Json, encode
 from bridge.protocol.revisions import MODERN
+from bridge.stores.identity import StoreIdentity
 from bridge.upstreams.base import CallRequest, Failed, Finished
 from bridge.upstreams.endings import failed
 
@@ -72,7 +73,7 @@ class Rounds:
 
     Args:
         seal: what `requestState` is sealed with.
-        store_id: the random id of the store that claims stand in.
+        identity: the id of the store that claims stand in.
         audience: the server's name.
         ttl_seconds: how long a round can be answered.
         clock: seconds since the epoch.
@@ -81,13 +82,13 @@ class Rounds:
     def __init__(
         self,
         seal: Seal,
-        store_id: str,
+        identity: StoreIdentity,
         audience: str,
         ttl_seconds: float = 3600.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._seal = seal
-        self._store_id = store_id
+        self._identity = identity
         self._audience = audience
         self._ttl_seconds = ttl_seconds
         self._clock = clock
@@ -150,7 +151,7 @@ class Rounds:
 
     def _claims(self, client: Client, request: CallRequest, expires_at: float) -> Claims:
         return Claims(
-            self._store_id,
+            self._identity.value,
             self._audience,
             client.profile.principal.name,
             request.method,

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Iterator
 import anyio
 import pytest
 
-from bridge import Bridge, Context
+from bridge import Bridge, Context, sessions
 from bridge.stores.redis import RedisStore
-from bridge.testing import accept, connect
+from bridge.testing import RpcError, accept, connect
+from tests.behaviours.fleet import Fleet
 from tests.conftest import FLEET_KEYS, Serve
 from tests.redis_server import RedisServer
 
@@ -103,4 +104,28 @@ async def test_a_store_that_stays_away_is_503_and_is_used_again_once_it_is_back(
         async with connect(await serve(bridge), revision="2025-06-18") as other:
             other.on_elicitation(lambda asked: accept({"confirm": True}))
             assert (await other.tools.call("ask")).text() == "true"
+    await bridge.store.aclose()
+
+
+@behaviour("MOD-5", "MOD-8")
+async def test_what_was_sealed_over_a_store_that_was_emptied_holds_no_more(
+    server: RedisServer, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_LOOK_SECONDS", 0.1)
+    bridge = made(server, 20)
+    node, app = await fleet.node(bridge)
+    async with connect(app) as mcp:
+        first = await mcp.request("tools/call", {"name": "ask", "arguments": {}})
+        (key,) = first["inputRequests"]
+        answered = {key: accept({"confirm": True})}
+        again = {"name": "ask", "arguments": {}, "inputResponses": answered, "requestState": first["requestState"]}
+        assert (await mcp.request("tools/call", again))["content"][0]["text"] == "true"
+        before = node.sessions.identity.value
+        server.stop()
+        await anyio.to_thread.run_sync(server.start)
+        with anyio.fail_after(20):
+            while node.sessions.identity.value == before:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        with pytest.raises(RpcError, match="Invalid or expired requestState"):
+            await mcp.request("tools/call", again)
     await bridge.store.aclose()
