@@ -215,7 +215,7 @@ async def _call(checked: Checked, kind: ClientKind, client: Client, call: ToolCa
         return report.explain("none", ASKED_UNDECLARED)
     else:
         report.result = _short(_text(result))
-        report.failure = _ended(result, report, checked)
+        report.failure = _ended(result, report)
     if report.asked:
         # What was seen counts, not what was to be expected.
         _explain(checked, kind, report, report.asked[-1].mode)
@@ -229,10 +229,9 @@ class _AskedUndeclared(Exception):
     """A server asked what the client did not say that it can be asked."""
 
 
-def _ended(result: CallResult, report: KindReport, checked: Checked) -> str | None:
-    """Why a result does not count as being served: its tool did not get to its user. Its own errors are its own."""
-    unheard = checked.options is None and not report.asked
-    if result.is_error and (result.error_code in RESULT_CODES or unheard):
+def _ended(result: CallResult, report: KindReport) -> str | None:
+    """Why a result does not count as being served: its tool did not get to its user. Errors after that are its own."""
+    if result.is_error and (result.error_code in RESULT_CODES or not report.asked):
         return f"the call ended with the error {_short(_text(result))}"
     return None
 

@@ -21,14 +21,14 @@ class Deed(NamedTuple):
 
     Args:
         call: what is called, and what the user answers.
-        value: what its result holds.
+        value: what its result holds; None where it is a list, which others change meanwhile.
         effects: the lines of the history that it makes, each once; one that ends with a bracket goes on with a number.
         mails: the mails that it sends, each once.
     """
 
     call: Call
-    value: dict[str, Any]
-    effects: tuple[str, ...]
+    value: dict[str, Any] | None
+    effects: tuple[str, ...] = ()
     mails: tuple[str, ...] = ()
 
 
@@ -78,6 +78,7 @@ async def conversation(desk: Desk, name: str) -> Conversation:
         ),
         Deed(call("open_ticket", *opening), {"opened": True, "title": title}, ()),
         Deed(call("connect_account", accept(press=True), provider="mail"), {"connected": True}, ()),
+        *(Deed(call(tool), None) for tool in ("list_tickets", "history", "outbox")),
     )
     return Conversation(name, deeds)
 
@@ -118,8 +119,8 @@ async def judge(store: Store, conversations: Sequence[tuple[Conversation, Sequen
             faults += [f"{name}: {what!r} was confirmed and is lost" for what, n in found.items() if told and n < 1]
             if outcome is not None and outcome.result is not None and not told and not outcome.is_error:
                 faults.append(f"{name}: a wrong result: {outcome.result}")
-    if history.count("connected mail") < connected:
-        faults.append(f"connected {history.count('connected mail')} times, {connected} were confirmed")
+    if not connected <= (times := history.count("connected mail")) <= len(conversations):
+        faults.append(f"connected {times} times, {connected} were confirmed, in {len(conversations)} conversations")
     return Verdict(confirmed, failed, faults)
 
 
@@ -131,6 +132,8 @@ def _confirms(deed: Deed, outcome: Outcome) -> bool:
     if outcome.error is not None or outcome.result is None or outcome.is_error:
         return False
     value = outcome.value
+    if deed.value is None:
+        return isinstance(value, list)
     return isinstance(value, dict) and value.items() >= deed.value.items()
 
 
