@@ -311,13 +311,18 @@ class Claims:
         key, ttl = _key(taken.round_id), taken.ttl_seconds
         if ending is not None and len(ending) <= _MAX_RESULT_BYTES:
             await self._store.put(_result_key(taken.round_id), ending, ttl_seconds=RESULT_SECONDS)
-        if claim is None:
+        value = None if claim is None else encode(claim)
+        if value is not None and await self._store.put(key, value, ttl_seconds=ttl, if_version=taken.version):
+            return  # nobody has touched the claim: nobody waits
+        record = await self._store.get(key)
+        if record is None or _claim_decoder.decode(record.value).node != self._node.id:
+            _log.warning("round %s was taken for lost here: another node has it, or nobody", taken.round_id)
+            return
+        if value is None:
             await self._store.take(key)
         else:
-            value = encode(claim)
-            if await self._store.put(key, value, ttl_seconds=ttl, if_version=taken.version) is not None:
-                return  # nobody has touched the claim: nobody waits
-            await self._store.put(key, value, ttl_seconds=ttl)
+            # Only somebody who waits has marked it meanwhile, and that happens once.
+            await self._store.put(key, value, ttl_seconds=ttl, if_version=record.version)
         if self._store.shared:
             log = f"over/{taken.round_id}"
             await self._store.append(log, b"", ttl_seconds=RESULT_SECONDS, max_entries=1)

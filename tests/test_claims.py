@@ -87,3 +87,18 @@ async def test_a_round_that_nobody_waits_for_costs_no_log(nodes: list[Node]) -> 
     assert not (await nodes[0].store.read(OVER)).entries
     assert await wanted.wanted_at(nodes[1]) == Finished({"run": 1})
     assert await wanted.wanted_at(nodes[1], "no") == AlreadyAnswered()
+
+
+@behaviour("MOD-8")
+async def test_a_node_that_was_taken_for_lost_leaves_the_claim_of_the_next_alone(nodes: list[Node]) -> None:
+    wanted, slow = Round(), nodes[0]
+    next_claim = claims_module.encode(claims_module._Claim("yes", nodes[1].id, "running"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wanted.wanted_at, slow)
+        with anyio.fail_after(10):
+            await wanted.runs_now.wait()
+        await slow.store.put(CLAIM, next_claim, ttl_seconds=60)
+        wanted.may_end.set()
+    record = await slow.store.get(CLAIM)
+    assert record is not None
+    assert record.value == next_claim

@@ -6,7 +6,7 @@ Needs Starlette.
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -19,6 +19,7 @@ from bridge.demo.connecting import Flow, Flows, elicitation_ids
 from bridge.demo.desk import Desk
 from bridge.demo.tickets import closing_source
 from bridge.pages import Playground, PlaygroundRules
+from bridge.pages.beside import Beside
 
 __all__ = ["HelpDeskApp", "help_desk_playground"]
 
@@ -53,7 +54,7 @@ _PAGE: Final = """<!doctype html>
 """
 
 
-class HelpDeskApp:
+class HelpDeskApp(Beside):
     """The bridge at `/mcp`, and its page at `/connect/<handle>`.
 
     Looking at the page changes nothing: a link may be opened by whoever checks it for the user. Only its button does,
@@ -66,31 +67,13 @@ class HelpDeskApp:
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._flows = Flows(bridge.store)
-        self._mcp = bridge.asgi()
-        self._pages = Starlette(
+        pages = Starlette(
             routes=[
                 Route("/connect/{handle}", self._show, methods=["GET"]),
                 Route("/connect/{handle}", self._complete, methods=["POST"]),
             ]
         )
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
-        is_page = scope["type"] == "http" and scope["path"].startswith("/connect/")
-        await (self._pages if is_page else self._mcp)(scope, receive, send)
-
-    @property
-    def shutdown_seconds(self) -> float:
-        """See `Drainable`."""
-        return self._mcp.shutdown_seconds
-
-    async def start(self) -> None:
-        """See `Drainable`."""
-        await self._mcp.start()
-
-    async def drain(self) -> None:
-        """End streams, so that their clients go elsewhere."""
-        await self._mcp.drain()
+        super().__init__(bridge.asgi(), pages, lambda path: path.startswith("/connect/"))
 
     async def _show(self, request: Request) -> Response:
         flow = await self._flows.find(request.path_params["handle"])

@@ -1,7 +1,7 @@
 """`GET /explain`: each live session, how its user is asked and why, and what is open; JSON, or a plain page."""
 
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from bridge.explaining import Explained, Explainer, SessionExplained
 from bridge.pages.answering import HEADERS, html, json, turned_away, wants_html
+from bridge.pages.beside import Beside
 from bridge.pages.door import Door
 from bridge.pages.markup import Markup, badge, document, duration, mark, table
 from bridge.server import Options
@@ -27,7 +28,7 @@ _LIMIT: Final = 200
 _TITLE: Final = "Why each client is asked as it is"
 
 
-class Explain:
+class Explain(Beside):
     """An ASGI app: `/explain`, and everything else as it was.
 
     Args:
@@ -38,38 +39,20 @@ class Explain:
     """
 
     def __init__(self, app: Drainable, store: Store, options: Options, door: Door | None) -> None:
-        self._app = app
         self._door = door
         self._gate = Gate(options.allowed_hosts, options.allowed_origins)
         self._explainer = Explainer(store, options)
-        self._pages = Starlette(
+        pages = Starlette(
             routes=[
                 Route(EXPLAIN_PATH, self._show, methods=["GET"]),
                 Route(_STYLE_PATH, self._styles, methods=["GET"]),
                 Route(_ICON_PATH, self._picture, methods=["GET"]),
             ]
         )
+        super().__init__(app, pages, {EXPLAIN_PATH, _STYLE_PATH, _ICON_PATH}.__contains__)
         static = files("bridge.pages.console") / "static"
         self._css = (static / "console.css").read_bytes()
         self._icon = (static / "icon.svg").read_bytes()
-
-    @property
-    def shutdown_seconds(self) -> float:
-        """See `Drainable`."""
-        return self._app.shutdown_seconds
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
-        is_page = scope["type"] == "http" and scope["path"] in (EXPLAIN_PATH, _STYLE_PATH, _ICON_PATH)
-        await (self._pages if is_page else self._app)(scope, receive, send)
-
-    async def start(self) -> None:
-        """See `Drainable`."""
-        await self._app.start()
-
-    async def drain(self) -> None:
-        """See `Drainable`."""
-        await self._app.drain()
 
     async def _styles(self, request: Request) -> Response:
         return Response(self._css, 200, {**HEADERS, "Cache-Control": "max-age=300"}, "text/css; charset=utf-8")

@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from bridge.asking.seal import Broken, KeyRing
+from bridge.pages.beside import Beside
 from bridge.pages.files import HEADERS, Files
 from bridge.pages.kinds import explained
 from bridge.pages.opening import opened
@@ -55,7 +56,7 @@ class PlaygroundRules(msgspec.Struct, frozen=True, kw_only=True):
     restart: Callable[[], Awaitable[None]] | None = None
 
 
-class Playground:
+class Playground(Beside):
     """An ASGI app: the page at `/`, what belongs to it under `/playground/`, and everything else as it was.
 
     Args:
@@ -66,7 +67,6 @@ class Playground:
     """
 
     def __init__(self, app: Drainable, options: Options, keys: KeyRing, rules: PlaygroundRules) -> None:
-        self._app = app
         self._options = options
         self._keys = keys
         self._rules = rules
@@ -80,31 +80,14 @@ class Playground:
         }
         if rules.restart is not None:
             self._answers["restart"] = self._restart
-        self._pages = Starlette(
+        pages = Starlette(
             routes=[
                 Route("/", self._show, methods=["GET"]),
                 Route("/playground/{name}", self._file, methods=["GET"]),
                 Route("/playground/{name}", self._answer, methods=["POST"]),
             ]
         )
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
-        is_page = scope["type"] == "http" and (scope["path"] == "/" or scope["path"].startswith("/playground/"))
-        await (self._pages if is_page else self._app)(scope, receive, send)
-
-    @property
-    def shutdown_seconds(self) -> float:
-        """See `Drainable`."""
-        return self._app.shutdown_seconds
-
-    async def start(self) -> None:
-        """See `Drainable`."""
-        await self._app.start()
-
-    async def drain(self) -> None:
-        """See `Drainable`."""
-        await self._app.drain()
+        super().__init__(app, pages, lambda path: path == "/" or path.startswith("/playground/"))
 
     async def _show(self, request: Request) -> Response:
         refusal = self._gate.check(dict(request.scope["headers"]))

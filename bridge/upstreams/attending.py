@@ -92,11 +92,19 @@ class Attending:
                 await anyio.sleep(_RETRY_SECONDS)
                 continue
             for entry in entries:
-                order = Post.read_order(entry.value)
-                if isinstance(order, GoOn):
-                    self._around.spawn(self._go_on, order)
-                else:
-                    await self._leave(order)
+                await self._obey(entry.value)
+
+    async def _obey(self, said: bytes) -> None:
+        try:
+            order = Post.read_order(said)
+        except msgspec.MsgspecError as error:
+            # A node of another version: its call is lost to it, and others are not.
+            _log.warning("an order of another node cannot be read: %s", error)
+            return
+        if isinstance(order, GoOn):
+            self._around.spawn(self._go_on, order)
+        else:
+            await self._leave(order)
 
     async def watch(self) -> None:
         """End the calls whose drivers are lost, for as long as the process serves."""

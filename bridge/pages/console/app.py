@@ -7,7 +7,7 @@ done through the store too, wherever the call runs that is concerned.
 import logging
 import time
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
@@ -20,6 +20,7 @@ from bridge.counting import read_hour
 from bridge.errors import StoreError
 from bridge.explaining import Explainer
 from bridge.pages.answering import HEADERS, html, is_from_its_own_page, json, turned_away, wants_html
+from bridge.pages.beside import Beside
 from bridge.pages.console.view import Filter, Overview, live, login_page, page
 from bridge.pages.door import Door
 from bridge.transports.gate import Gate
@@ -46,7 +47,7 @@ _TOO_MANY: Final = "Too many wrong tokens came from this address. Try again in a
 _log = logging.getLogger("bridge.console")
 
 
-class Console:
+class Console(Beside):
     """An ASGI app: the console under `/console`, and everything else as it was.
 
     Args:
@@ -57,13 +58,12 @@ class Console:
 
     def __init__(self, app: Drainable, core: Application, door: Door) -> None:
         core.count()
-        self._app = app
         self._core = core
         self._door = door
         self._gate = Gate(core.options.allowed_hosts, core.options.allowed_origins)
         self._explainer = Explainer(core.store, core.options)
         self._files = {name: (files("bridge.pages.console") / "static" / name).read_bytes() for name in _FILES}
-        self._pages = Starlette(
+        pages = Starlette(
             routes=[
                 Route(CONSOLE_PATH, self._show, methods=["GET"]),
                 Route(f"{CONSOLE_PATH}/login", self._log_in, methods=["POST"]),
@@ -73,25 +73,7 @@ class Console:
                 Route(f"{CONSOLE_PATH}/{{name}}", self._file, methods=["GET"]),
             ]
         )
-
-    @property
-    def shutdown_seconds(self) -> float:
-        """See `Drainable`."""
-        return self._app.shutdown_seconds
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
-        path = scope.get("path", "")
-        is_page = scope["type"] == "http" and (path == CONSOLE_PATH or path.startswith(f"{CONSOLE_PATH}/"))
-        await (self._pages if is_page else self._app)(scope, receive, send)
-
-    async def start(self) -> None:
-        """See `Drainable`."""
-        await self._app.start()
-
-    async def drain(self) -> None:
-        """See `Drainable`."""
-        await self._app.drain()
+        super().__init__(app, pages, lambda path: path == CONSOLE_PATH or path.startswith(f"{CONSOLE_PATH}/"))
 
     async def _show(self, request: Request) -> Response:
         away = turned_away(request, self._gate, self._door)
