@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bridge.protocol.clients import ClientProfile, Principal
     from bridge.routes.push import PushLimits
     from bridge.server import Denied, Options
-    from bridge.sessions import SessionLimits
+    from bridge.session import SessionLimits
     from bridge.upstreams.context import Attempt, Context
     from bridge.upstreams.reach import LinkLimits
     from bridge.upstreams.results import ToolResult
@@ -69,7 +69,7 @@ _HOMES = {
     "PushLimits": "bridge.routes.push",
     "RouteName": "bridge.asking.routes",
     "ServerOptions": "bridge.upstreams.targets",
-    "SessionLimits": "bridge.sessions",
+    "SessionLimits": "bridge.session",
     "ToolError": "bridge.errors",
     "ToolResult": "bridge.upstreams.results",
     "ToolRules": "bridge.upstreams.wrapped",

@@ -28,7 +28,8 @@ from bridge.keys import keys_beside, random_keys
 from bridge.publishing import Change
 from bridge.routes.push import PushLimits
 from bridge.server import Authenticate, Options, ServerInfo, Transport
-from bridge.sessions import SessionLimits, complete_page
+from bridge.session import SessionLimits
+from bridge.sessions import complete_page
 from bridge.stores import MemoryStore, SealedStore, Store, open_store
 from bridge.stores.sqlite import SqliteStore
 from bridge.transports.pipes import take_streams

@@ -23,13 +23,15 @@ from bridge.errors import ConfigurationError, StoreError
 from bridge.node import Node
 from bridge.observing.onlookers import Onlookers
 from bridge.ownership import Ownership
-from bridge.pending import SealedPending, SessionPending
+from bridge.pending import SessionPending
 from bridge.publishing import Change, Publisher
 from bridge.routes.chat import Chat, ChatRules, NoChat
 from bridge.routes.push import Push
 from bridge.routes.rounds import Refuse, RefuseOnSession, Rounds
+from bridge.sealed_pending import SealedPending
 from bridge.server import Options, ServerInfo
-from bridge.sessions import Session, Sessions, complete_page
+from bridge.session import Session
+from bridge.sessions import Sessions, complete_page
 from bridge.stores import SealedStore, Store
 from bridge.transports.endpoints import Endpoints
 from bridge.transports.exchange import RETRY_AFTER, send_store_away

@@ -16,7 +16,7 @@ from bridge.pending import count_open, open_calls
 from bridge.protocol.messages import Json
 from bridge.protocol.revisions import LEGACY
 from bridge.server import Options
-from bridge.sessions import AskedNow, SessionRecord, handle, profile_of
+from bridge.session import AskedNow, SessionRecord, handle, profile_of
 from bridge.stores.base import Store
 
 __all__ = ["MAX_LOOKED_AT", "Explained", "Explainer", "OpenQuestion", "Ref", "RouteExplained", "SessionExplained"]

@@ -13,7 +13,7 @@ import msgspec
 from bridge.calls import Stored, Waiting
 from bridge.node import Node
 from bridge.protocol.messages import Json, Request, RequestId
-from bridge.sessions import Session
+from bridge.session import Session
 from bridge.stores.base import Store
 
 __all__ = ["Owned", "OwnedCall", "Ownership", "TakenOver"]

@@ -1,8 +1,8 @@
 """Pending calls: what is kept of calls that wait for an answer from a chat, so that they can go on.
 
 Of a session's calls, records are kept under the session, so that another session's id names nothing. One more record
-for each session lists what is open there, bounds it, and finds an equal call that is asking already. A client
-without a session gets all of its pending call back, sealed, as the `elicitId`.
+for each session lists what is open there, bounds it, and finds an equal call that is asking already. The
+calls of clients without a session are in `sealed_pending`.
 """
 
 import secrets
@@ -12,25 +12,23 @@ from typing import Final, Protocol, cast
 
 import msgspec
 
-from bridge.asking.fallback import FALLBACK_TOOL_NAME
 from bridge.asking.form import digest
 from bridge.asking.question import Question, Reply
-from bridge.asking.seal import Broken, Claims, Seal
 from bridge.calls import Client, Stored
-from bridge.sessions import Session
+from bridge.session import Session
 from bridge.stores.base import Store
-from bridge.stores.identity import StoreIdentity
 from bridge.upstreams.base import CallRequest
 
 __all__ = [
+    "CALL_DECODER",
     "MAX_PENDING",
     "Pending",
     "PendingCall",
-    "SealedPending",
     "SessionPending",
     "TooManyPending",
     "count_open",
     "open_calls",
+    "waiting_seconds",
 ]
 
 MAX_PENDING: Final = 16
@@ -150,7 +148,7 @@ class SessionPending:
 
     async def add(self, client: Client, request: CallRequest, stored: Stored, questions: list[Question]) -> PendingCall:
         """See `Pending`."""
-        now, ttl = self._clock(), _ttl(stored, self.ttl_seconds, self._held_seconds)
+        now, ttl = self._clock(), waiting_seconds(stored, self.ttl_seconds, self._held_seconds)
         call = PendingCall(
             elicit_id=secrets.token_urlsafe(18),
             request=request,
@@ -170,7 +168,7 @@ class SessionPending:
         stored = await self._store.get(_key(_session(client), elicit_id))
         if stored is None:
             return None
-        call = _call_decoder.decode(stored.value)
+        call = CALL_DECODER.decode(stored.value)
         return call if call.expires_at > self._clock() else None
 
     async def record(self, client: Client, call: PendingCall, replies: Mapping[str, Reply]) -> PendingCall | None:
@@ -180,7 +178,7 @@ class SessionPending:
             stored = await self._store.get(_key(session, call.elicit_id))
             if stored is None:
                 return None
-            current = _call_decoder.decode(stored.value)
+            current = CALL_DECODER.decode(stored.value)
             known = current.stored.journal.replies
             if any(known.get(path, reply) != reply for path, reply in replies.items()):
                 return None
@@ -197,7 +195,7 @@ class SessionPending:
             stored = await self._store.get(_key(session, call.elicit_id))
             if stored is None:
                 return call.attempts + 1
-            current = _call_decoder.decode(stored.value)
+            current = CALL_DECODER.decode(stored.value)
             current.attempts += 1
             if await self._rewrite(session, current, stored.version):
                 return current.attempts
@@ -272,94 +270,6 @@ class SessionPending:
                 return
 
 
-class SealedPending:
-    """The pending calls of clients without a session: the `elicitId` is the sealed call.
-
-    Args:
-        seal: what it is sealed with.
-        store: where invalid answers are counted.
-        identity: the id of the store.
-        audience: the server's name.
-        ttl_seconds: how long one waits.
-        held_seconds: how long one waits that is suspended in a process.
-        clock: seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        seal: Seal,
-        store: Store,
-        identity: StoreIdentity,
-        audience: str,
-        ttl_seconds: float | None = None,
-        held_seconds: float = 3600.0,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._seal = seal
-        self._held_seconds = held_seconds
-        self._store = store
-        self._identity = identity
-        self._audience = audience
-        self._clock = clock
-        self.ttl_seconds = 3600.0 if ttl_seconds is None else ttl_seconds
-
-    async def add(self, client: Client, request: CallRequest, stored: Stored, questions: list[Question]) -> PendingCall:
-        """See `Pending`."""
-        now = self._clock()
-        call = PendingCall(
-            elicit_id="",
-            request=request,
-            stored=stored,
-            questions=questions,
-            asked_at=now,
-            expires_at=now + _ttl(stored, self.ttl_seconds, self._held_seconds),
-        )
-        return self._sealed(client, call)
-
-    async def find(self, client: Client, elicit_id: str) -> PendingCall | None:
-        """See `Pending`."""
-        payload = self._seal.open(elicit_id, self._claims(client, 0.0), self._clock())
-        if isinstance(payload, Broken):
-            return None
-        call = _call_decoder.decode(payload)
-        call.elicit_id = elicit_id
-        return call
-
-    async def record(self, client: Client, call: PendingCall, replies: Mapping[str, Reply]) -> PendingCall | None:
-        """See `Pending`. Whichever copy comes back, its round runs once."""
-        call.stored.journal.replies.update(replies)
-        return self._sealed(client, call)
-
-    async def count_attempt(self, client: Client, call: PendingCall) -> int:
-        """See `Pending`."""
-        log = f"attempts/{call.round_id}"
-        return await self._store.append(log, b"", ttl_seconds=self.ttl_seconds, max_entries=1)
-
-    async def close(self, client: Client, call: PendingCall, *, forget: bool = False) -> None:
-        """See `Pending`: the claim of its round is all there is."""
-
-    async def reopen(self, client: Client, call: PendingCall) -> None:
-        """See `Pending`."""
-        self._sealed(client, call)
-
-    async def delivered(self, client: Client, elicit_id: str) -> None:
-        """See `Pending`."""
-
-    async def equal(self, client: Client, request: CallRequest) -> PendingCall | None:
-        """See `Pending`: every call of a client without a session is its own."""
-        return None
-
-    def _sealed(self, client: Client, call: PendingCall) -> PendingCall:
-        claims = self._claims(client, call.expires_at)
-        call.elicit_id = ""
-        call.elicit_id = self._seal.seal(claims, msgspec.json.encode(call), secrets.token_bytes(12))
-        return call
-
-    def _claims(self, client: Client, expires_at: float) -> Claims:
-        principal = client.profile.principal.name
-        return Claims(self._identity.value, self._audience, principal, "tools/call", FALLBACK_TOOL_NAME, "", expires_at)
-
-
 async def open_calls(store: Store, session_id: str, now: float) -> list[PendingCall]:
     """The calls of a session that wait for a chat answer, for who looks at it from outside."""
     listed = await store.get(f"open/{session_id}")
@@ -367,7 +277,7 @@ async def open_calls(store: Store, session_id: str, now: float) -> list[PendingC
     for elicit_id, opened in ({} if listed is None else _list_decoder.decode(listed.value)).items():
         stored = await store.get(f"pending/{session_id}/{elicit_id}") if opened.expires_at > now else None
         if stored is not None:
-            found.append(_call_decoder.decode(stored.value))
+            found.append(CALL_DECODER.decode(stored.value))
     return found
 
 
@@ -381,11 +291,13 @@ async def count_open(store: Store, now: float, limit: int) -> int:
     return found
 
 
-_call_decoder: Final = msgspec.json.Decoder(PendingCall)
+CALL_DECODER: Final = msgspec.json.Decoder(PendingCall)
+"""Reads a pending call."""
+
 _list_decoder: Final = msgspec.json.Decoder(dict[str, _Open])
 
 
-def _ttl(stored: Stored, ttl_seconds: float, held_seconds: float) -> float:
+def waiting_seconds(stored: Stored, ttl_seconds: float, held_seconds: float) -> float:
     """How long a call waits: what is suspended in a process does not for longer than it may be there."""
     return min(ttl_seconds, held_seconds) if stored.journal.held else ttl_seconds
 

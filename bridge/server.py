@@ -9,7 +9,7 @@ from bridge.asking.routes import ClientRule, Ways
 from bridge.protocol.clients import Principal
 from bridge.protocol.messages import Json
 from bridge.routes.push import PushLimits
-from bridge.sessions import SessionLimits
+from bridge.session import SessionLimits
 
 __all__ = ["Authenticate", "Denied", "Options", "ServerInfo", "Transport"]
 

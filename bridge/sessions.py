@@ -11,7 +11,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Final
 
 import anyio
 import msgspec
@@ -19,47 +19,26 @@ import msgspec
 from bridge.asking.form import digest
 from bridge.errors import StoreError
 from bridge.node import Node
-from bridge.protocol.clients import ClientProfile, Principal
+from bridge.protocol.clients import Principal
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import Json, RequestId, Response, encode, notification
-from bridge.protocol.revisions import LEGACY, negotiate
+from bridge.protocol.revisions import negotiate
+from bridge.session import (
+    DEFAULT_LOG_LEVEL,
+    INTERIM,
+    STANDALONE,
+    AskedNow,
+    Entry,
+    Session,
+    SessionLimits,
+    SessionRecord,
+    outgoing,
+)
 from bridge.stores.base import Store
 from bridge.stores.identity import StoreIdentity
 from bridge.stores.reader import LogReader
 
-__all__ = [
-    "DEFAULT_LOG_LEVEL",
-    "ENDED",
-    "FINAL",
-    "INTERIM",
-    "STANDALONE",
-    "AskedNow",
-    "Entry",
-    "Running",
-    "Session",
-    "SessionLimits",
-    "SessionRecord",
-    "Sessions",
-    "TooManySessions",
-    "complete_page",
-    "handle",
-    "profile_of",
-]
-
-INTERIM: Final = b"\x00"
-"""Marks, in a stream's log, a message before the reply."""
-
-FINAL: Final = b"\x01"
-"""Marks the reply, which ends the stream."""
-
-ENDED: Final = b"\x02"
-"""Marks that the stream ends without a reply."""
-
-STANDALONE: Final = "get"
-"""The stream on which goes what belongs to no call."""
-
-DEFAULT_LOG_LEVEL: Final = "info"
-"""The level of a session that never set one."""
+__all__ = ["Sessions", "TooManySessions", "complete_page"]
 
 _TOUCH_SECONDS: Final = 60.0
 _LOG_SECONDS: Final = 1800.0
@@ -74,129 +53,8 @@ _LOOK_SECONDS: Final = 5.0
 _log = logging.getLogger("bridge.sessions")
 
 
-class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long sessions live and how many there may be.
-
-    Args:
-        idle_seconds: after its last message; None: 30 min in a store that dies with the process, else 7 days.
-        in_all: how many sessions there may be.
-        per_principal: how many one authenticated principal may have.
-    """
-
-    idle_seconds: float | None = None
-    in_all: int = 100_000
-    per_principal: int = 10_000
-
-
-class SessionRecord(msgspec.Struct, kw_only=True):
-    """What is stored of a session.
-
-    Args:
-        revision: the negotiated revision's name.
-        params: all of `initialize`'s params, unknown fields too.
-        principal: who opened it.
-        initialized: whether `notifications/initialized` has come.
-        log_level: what `logging/setLevel` said.
-        subscriptions: the resources that the client subscribed to.
-        unable: for each mode in which the client turned out not to be askable, why.
-        fallback: whether the fallback tool is listed although the client declares forms.
-        widened: whether tools were listed since then, with output schemas that allow the pending form.
-        open_until: until when a question is open, in seconds since the epoch.
-    """
-
-    revision: str
-    params: Json
-    principal: Principal
-    initialized: bool = False
-    log_level: str | None = None
-    subscriptions: list[str] = []
-    unable: dict[str, str] = {}
-    fallback: bool = False
-    widened: bool = False
-    open_until: float = 0.0
-
-
-class Entry(msgspec.Struct, array_like=True):
-    """One thing that came in for a session.
-
-    `kind` is `answer`, `withdrawn` (a question, by its id), `cancelled` (a request, by its id in JSON), `resolved` (a
-    call that waits on chat), `attached`, `detached`, `get`, `changed` or `ended`.
-    """
-
-    kind: str
-    name: str = ""
-    result: Any = None
-    error: Any = None
-
-
 class TooManySessions(Exception):
     """`initialize` was refused because a limit is reached."""
-
-
-class AskedNow(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a pushed question while it is open: since when, of which tool, in which mode. Not its text."""
-
-    asked_at: float
-    target: str
-    mode: str
-
-
-class Running(Protocol):
-    """A request of a session that this node has under way."""
-
-    def cancel(self) -> None:
-        """End it: its session is over, or its client cancelled it."""
-        ...
-
-
-class Session:
-    """A session as this node holds it."""
-
-    __slots__ = ("by_chat", "id", "key", "profile", "record", "running", "touched_at", "version")
-
-    def __init__(self, session_id: str, key: str, record: SessionRecord, version: int, now: float) -> None:
-        self.id = session_id
-        self.key = key
-        self.running: dict[RequestId, Running] = {}
-        self.touched_at = now
-        self.load(record, version)
-
-    def load(self, record: SessionRecord, version: int) -> None:
-        """Take over what is stored."""
-        self.record = record
-        self.version = version
-        self.by_chat: bool | None = None
-        """Whether it sees the fallback tool, once that was found out for what is stored now."""
-        self.profile = profile_of(record)
-
-    @property
-    def handle(self) -> str:
-        """Names the session in logs and on pages, where its id would let a reader take it over."""
-        return handle(self.id)
-
-    @property
-    def log_level(self) -> str | None:
-        """What `logging/setLevel` said."""
-        return self.record.log_level
-
-    @property
-    def subscriptions(self) -> list[str]:
-        """The resources that the client subscribed to."""
-        return self.record.subscriptions
-
-    @property
-    def unable(self) -> dict[str, str]:
-        """For each mode in which the client turned out not to be askable, why."""
-        return self.record.unable
-
-    @property
-    def incoming(self) -> str:
-        """The log of what comes in for calls that wait."""
-        return f"in/{self.id}"
-
-    def outgoing(self, stream: str) -> str:
-        """The log of what went out on one stream."""
-        return _outgoing(self.id, stream)
 
 
 class Sessions:
@@ -488,13 +346,9 @@ class Sessions:
             self._gone(session)
 
 
-def _outgoing(session_id: str, stream: str) -> str:
-    return f"out/{session_id}/{stream}"
-
-
 async def _publish_standalone(store: Store, session_id: str, message: Json) -> None:
     """Put a message on the stream of what belongs to no call."""
-    log = _outgoing(session_id, STANDALONE)
+    log = outgoing(session_id, STANDALONE)
     await store.append(log, INTERIM + encode(message), ttl_seconds=_LOG_SECONDS, max_entries=_LOG_ENTRIES)
 
 
@@ -512,22 +366,6 @@ async def complete_page(store: Store, elicitation_id: str) -> bool:
     message = notification("notifications/elicitation/complete", {"elicitationId": elicitation_id})
     await _publish_standalone(store, key.decode(), message)
     return True
-
-
-def profile_of(record: SessionRecord) -> ClientProfile:
-    """The client of a session, as it described itself."""
-    capabilities, info = record.params.get("capabilities"), record.params.get("clientInfo")
-    return ClientProfile(
-        LEGACY[record.revision],
-        capabilities if isinstance(capabilities, dict) else {},
-        info if isinstance(info, dict) else {},
-        record.principal,
-    )
-
-
-def handle(identity: str) -> str:
-    """A short name for something whose id is nobody else's business: from it the id cannot be found."""
-    return digest(identity)[:12]
 
 
 _record_decoder: Final = msgspec.json.Decoder(SessionRecord)

@@ -27,7 +27,8 @@ from bridge.protocol.messages import (
     Response,
     error_message,
 )
-from bridge.sessions import Session, Sessions
+from bridge.session import Session
+from bridge.sessions import Sessions
 
 __all__ = ["MAX_BATCH", "BatchReply", "Batches"]
 

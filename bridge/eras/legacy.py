@@ -40,7 +40,8 @@ from bridge.protocol.shaping import (
 from bridge.routes.chat import Chat
 from bridge.routes.push import Push
 from bridge.server import Options, ServerInfo
-from bridge.sessions import DEFAULT_LOG_LEVEL, Session, SessionRecord, Sessions
+from bridge.session import DEFAULT_LOG_LEVEL, Session, SessionRecord
+from bridge.sessions import Sessions
 from bridge.upstreams.base import CallRequest, Failed, Finished, Upstream
 from bridge.upstreams.endings import failed
 from bridge.upstreams.results import error_result

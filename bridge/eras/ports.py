@@ -8,7 +8,7 @@ from bridge.ownership import OwnedCall
 from bridge.protocol.clients import Principal
 from bridge.protocol.inbound import Accepted
 from bridge.protocol.messages import Json, Notification, Request
-from bridge.sessions import Session
+from bridge.session import Session
 
 __all__ = ["Legacy", "Modern"]
 

@@ -18,7 +18,7 @@ from bridge.protocol.clients import ClientProfile, Principal
 from bridge.protocol.inbound import Accepted
 from bridge.protocol.messages import Json, Notification, Request
 from bridge.protocol.revisions import MODERN
-from bridge.sessions import Session
+from bridge.session import Session
 
 __all__ = ["Answer", "Around", "Asked", "ObservedLegacy", "ObservedModern", "ObservedRoute", "chain"]
 

@@ -23,7 +23,8 @@ from bridge.claims import Claims, Ending, Released
 from bridge.pending import Pending, PendingCall, TooManyPending
 from bridge.protocol.inbound import LOG_LEVELS
 from bridge.protocol.messages import INTERNAL_ERROR, Json, notification
-from bridge.sessions import Entry, Session, SessionRecord, Sessions
+from bridge.session import Entry, Session, SessionRecord
+from bridge.sessions import Sessions
 from bridge.upstreams.base import CallRequest, Failed, Finished, Outlet, Upstream
 from bridge.upstreams.endings import failed
 from bridge.upstreams.results import error_result, text

@@ -30,7 +30,8 @@ from bridge.protocol.messages import (
     request_message,
 )
 from bridge.protocol.revisions import Revision
-from bridge.sessions import AskedNow, Entry, Session, SessionRecord, Sessions
+from bridge.session import AskedNow, Entry, Session, SessionRecord
+from bridge.sessions import Sessions
 from bridge.stores.base import Store
 from bridge.stores.reader import LogReader
 from bridge.upstreams.base import CallRequest

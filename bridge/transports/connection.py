@@ -36,7 +36,8 @@ from bridge.protocol.messages import (
     result_message,
 )
 from bridge.publishing import Change
-from bridge.sessions import STANDALONE, Session, TooManySessions
+from bridge.session import STANDALONE, Session
+from bridge.sessions import TooManySessions
 from bridge.transports.parts import Parts
 from bridge.transports.running import STORE_AWAY, ConnectionExchange, RunningRequests, Say
 

@@ -30,7 +30,8 @@ from bridge.protocol.messages import (
     error_message,
 )
 from bridge.protocol.revisions import LEGACY, MODERN
-from bridge.sessions import Session, TooManySessions
+from bridge.session import Session
+from bridge.sessions import TooManySessions
 from bridge.transports.admission import Admission
 from bridge.transports.exchange import (
     CLOSE,

@@ -18,7 +18,8 @@ from bridge.errors import StoreError
 from bridge.node import Node
 from bridge.ownership import Owned, Ownership, TakenOver
 from bridge.protocol.messages import Json, Request, encode
-from bridge.sessions import ENDED, FINAL, INTERIM, Session, Sessions
+from bridge.session import ENDED, FINAL, INTERIM, Session
+from bridge.sessions import Sessions
 from bridge.transports.exchange import COMMENT_SECONDS, RETRY_MS, Exchange, Receive, Send, event
 from bridge.transports.gate import Accepts
 

@@ -13,7 +13,8 @@ import anyio
 
 from bridge.errors import StoreError
 from bridge.publishing import Change, Publisher
-from bridge.sessions import ENDED, FINAL, STANDALONE, Entry, Session, Sessions
+from bridge.session import ENDED, FINAL, STANDALONE, Entry, Session
+from bridge.sessions import Sessions
 from bridge.transports.exchange import COMMENT_SECONDS, EVENT_STREAM, RETRY_MS, Receive, Send, event
 
 __all__ = ["SessionStream"]

@@ -15,7 +15,8 @@ from bridge.eras.ports import Legacy
 from bridge.errors import StoreError
 from bridge.node import LOOK_SECONDS, Node
 from bridge.ownership import Owned, OwnedCall, Ownership
-from bridge.sessions import ENDED, FINAL, Session, Sessions
+from bridge.session import ENDED, FINAL, Session
+from bridge.sessions import Sessions
 from bridge.transports.session_exchange import TakenOverExchange
 
 __all__ = ["TakingOver"]

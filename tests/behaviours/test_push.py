@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from bridge import Bridge, Context
 from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.routes.push import PushLimits
-from bridge.sessions import SessionLimits
+from bridge.session import SessionLimits
 from bridge.stores import MemoryStore, Store
 from bridge.testing import Client, HttpReply, accept, cancel, connect, decline
 from tests.conftest import Serve

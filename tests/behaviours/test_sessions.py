@@ -17,7 +17,8 @@ from bridge.errors import StoreUnavailable
 from bridge.node import Node
 from bridge.protocol.clients import ANONYMOUS
 from bridge.protocol.revisions import LEGACY
-from bridge.sessions import SessionLimits, SessionRecord, Sessions
+from bridge.session import SessionLimits, SessionRecord
+from bridge.sessions import Sessions
 from bridge.stores import MemoryStore, Store
 from bridge.stores.sqlite import SqliteStore
 from bridge.testing import Client, HttpReply, accept, connect

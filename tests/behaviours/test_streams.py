@@ -15,7 +15,7 @@ from bridge.asking.fallback import FALLBACK_TOOL_NAME, PENDING
 from bridge.errors import StoreUnavailable
 from bridge.protocol.clients import ANONYMOUS
 from bridge.protocol.messages import notification
-from bridge.sessions import SessionLimits
+from bridge.session import SessionLimits
 from bridge.stores import MemoryStore, Store
 from bridge.testing import Client, HttpReply, accept, connect
 from bridge.transports import exchange, streams

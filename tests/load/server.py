@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from bridge import Bridge, Context, KeyRing
-from bridge.sessions import SessionLimits
+from bridge.session import SessionLimits
 from bridge.stores import MemoryStore, open_store
 from bridge.stores.redis import RedisStore
 
