@@ -19,8 +19,9 @@ from bridge.cli.direct import Direct
 from bridge.cli.exits import CANNOT_START, NOT_ALL_SERVED, OK, epilog
 from bridge.cli.loading import load_target, read_headers
 from bridge.cli.logs import log_to_stderr
+from bridge.cli.options import Fallback, Header, LogLevel, Protocol, Target
 from bridge.cli.reporting import reporting
-from bridge.cli.serve import Fallback, Header, LogLevel, Protocol, Target, is_after_dashes
+from bridge.cli.serve import is_after_dashes
 from bridge.errors import ConfigurationError
 from bridge.kinds import KINDS, ClientKind
 from bridge.upstreams.targets import ServerOptions

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 import typer
@@ -13,24 +13,39 @@ from bridge.app import Bridge, check_exposure
 from bridge.cli.keys import RANDOM_KEY, KeyFile, choose_keys
 from bridge.cli.loading import load_target, read_headers
 from bridge.cli.logs import log_to_stderr
-from bridge.cli.pages import TOKEN_ENVIRONMENT, Pages, console_token, with_pages
+from bridge.cli.options import (
+    AllowHost,
+    AllowOrigin,
+    Concurrent,
+    ConsolePage,
+    ConsoleTokenFile,
+    Fallback,
+    Header,
+    Health,
+    Host,
+    LogLevel,
+    Metrics,
+    Name,
+    NoAuth,
+    PlaygroundPage,
+    Port,
+    Processes,
+    Protocol,
+    Repeatable,
+    Resume,
+    Shared,
+    ShutdownSeconds,
+    StoreUrl,
+    Target,
+)
+from bridge.cli.pages import Pages, console_token, with_pages
 from bridge.cli.reporting import reporting
-from bridge.cli.state import STORE_HELP, default_file, default_store
+from bridge.cli.state import default_file, default_store
 from bridge.errors import ConfigurationError
 from bridge.upstreams.targets import ServerOptions
 from bridge.upstreams.wrapped import WrapRules
 
-__all__ = [
-    "AfterDashes",
-    "Fallback",
-    "Header",
-    "LogLevel",
-    "Protocol",
-    "Target",
-    "is_after_dashes",
-    "serve",
-    "stdio",
-]
+__all__ = ["AfterDashes", "is_after_dashes", "serve", "stdio"]
 
 _DASHES = "bridge.after_dashes"
 _err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
@@ -48,76 +63,6 @@ class AfterDashes(TyperCommand):
 def is_after_dashes(ctx: typer.Context) -> bool:
     """Whether the target of a command stands after `--`."""
     return bool(ctx.meta[_DASHES])
-
-
-_BEHIND: Final = "The server behind"
-_ASKING: Final = "Questions"
-_REACHED: Final = "Where it is served, and to whom"
-_PAGES: Final = "Pages for people"
-
-Target = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="TARGET",
-        help="file.py:attribute or module:attribute (a server or a Bridge), a URL, or -- and a command.",
-    ),
-]
-StoreUrl = Annotated[str | None, typer.Option(help=STORE_HELP, show_default=False)]
-Fallback = Annotated[
-    Literal["result", "wait", "off"],
-    typer.Option(
-        help="How clients are asked that show no form: through the chat (result, wait), or not at all.",
-        rich_help_panel=_ASKING,
-    ),
-]
-Resume = Annotated[
-    Literal["hold", "rerun"],
-    typer.Option(
-        help="After a question, a call goes on where it stopped (hold), or is made again (rerun).",
-        rich_help_panel=_ASKING,
-    ),
-]
-Repeatable = Annotated[
-    bool, typer.Option("--repeatable", help="Running a tool twice does no harm.", rich_help_panel=_ASKING)
-]
-Header = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--header",
-        help="An HTTP header for the server behind: 'Name: value'.",
-        metavar="HEADER",
-        rich_help_panel=_BEHIND,
-    ),
-]
-Protocol = Annotated[
-    Literal["auto", "modern", "legacy"],
-    typer.Option(help="The era to speak with the server behind.", rich_help_panel=_BEHIND),
-]
-Shared = Annotated[
-    bool, typer.Option("--shared", help="One child, or session, for all clients.", rich_help_panel=_BEHIND)
-]
-Processes = Annotated[
-    int, typer.Option(help="Over how many children calls are spread that share one.", min=1, rich_help_panel=_BEHIND)
-]
-Concurrent = Annotated[
-    bool,
-    typer.Option(
-        "--concurrent",
-        help="Several calls at once in one child, for a server that never asks.",
-        rich_help_panel=_BEHIND,
-    ),
-]
-ShutdownSeconds = Annotated[
-    float,
-    typer.Option(help="How long what runs may go on once a signal comes, in seconds.", min=0, rich_help_panel=_REACHED),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        help="How the server is called; by default as it calls itself.", metavar="NAME", rich_help_panel=_BEHIND
-    ),
-]
-LogLevel = Annotated[Literal["debug", "info", "warning", "error"], typer.Option(help="The lowest level of logs.")]
 
 
 _BESIDE: Final = {"sse": "HTTP+SSE at /sse", "websocket": "WebSocket at /ws"}
@@ -138,12 +83,8 @@ class _Choices(msgspec.Struct, frozen=True):
 def serve(
     ctx: typer.Context,
     target: Target,
-    host: Annotated[
-        str, typer.Option(help="The address to bind.", metavar="ADDRESS", rich_help_panel=_REACHED)
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(help="The TCP port; 0 for a free one.", min=0, max=65535, rich_help_panel=_REACHED)
-    ] = 8000,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
     store: StoreUrl = None,
     key_file: KeyFile = None,
     fallback: Fallback = "result",
@@ -151,65 +92,19 @@ def serve(
     repeatable: Repeatable = False,
     header: Header = None,
     protocol: Protocol = "auto",
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A name in Host by which the server may be reached, beside loopback's.",
-            metavar="NAME",
-            rich_help_panel=_REACHED,
-        ),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An Origin of web pages that may call, beside loopback ones.",
-            metavar="ORIGIN",
-            rich_help_panel=_REACHED,
-        ),
-    ] = None,
-    no_auth: Annotated[
-        bool,
-        typer.Option(
-            "--no-auth", help="Serve everybody who reaches an address beyond loopback.", rich_help_panel=_REACHED
-        ),
-    ] = False,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
+    no_auth: NoAuth = False,
     shared: Shared = False,
     processes: Processes = 1,
     concurrent: Concurrent = False,
     name: Name = None,
-    playground: Annotated[
-        bool,
-        typer.Option(
-            "--playground",
-            help="Serve a page at / too, to try the server as every kind of client.",
-            rich_help_panel=_PAGES,
-        ),
-    ] = False,
-    console: Annotated[
-        bool,
-        typer.Option(
-            "--console",
-            help="Serve a page at /console: sessions, open questions, the last hour.",
-            rich_help_panel=_PAGES,
-        ),
-    ] = False,
-    console_token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file with the secret that opens the console and /explain; by default what is in "
-            f"{TOKEN_ENVIRONMENT}.",
-            metavar="FILE",
-            rich_help_panel=_PAGES,
-        ),
-    ] = None,
+    playground: PlaygroundPage = False,
+    console: ConsolePage = False,
+    console_token_file: ConsoleTokenFile = None,
     shutdown_seconds: ShutdownSeconds = 10.0,
-    health: Annotated[
-        bool, typer.Option(help="Whether /healthz and /readyz are served.", rich_help_panel=_REACHED)
-    ] = True,
-    metrics: Annotated[
-        bool,
-        typer.Option("--metrics", help="Serve /metrics for Prometheus, to everybody.", rich_help_panel=_REACHED),
-    ] = False,
+    health: Health = True,
+    metrics: Metrics = False,
     log_level: LogLevel = "info",
 ) -> None:
     """Serve a server that exists, unchanged, over HTTP: for clients of every revision."""
