@@ -28,7 +28,7 @@ from bridge.protocol.shaping import modern_error_code, modern_result, shape_info
 from bridge.routes.chat import Chat
 from bridge.routes.rounds import BROKEN, Rounds
 from bridge.server import Options, ServerInfo
-from bridge.upstreams.base import CallRequest, Failed, Finished, Upstream
+from bridge.upstreams.base import CallRequest, Failed, Finished, Upstream, Visitor
 from bridge.upstreams.endings import failed
 from bridge.upstreams.results import error_result
 
@@ -41,13 +41,9 @@ _ANSWERED: Final = (
 _log = logging.getLogger("bridge.modern")
 
 
-class _Visitor(msgspec.Struct, frozen=True):
-    """Who made a modern request; nothing is known of it beyond the request."""
+class _Visitor(Visitor, frozen=True):
+    """Who made a modern request; nothing is learned of it."""
 
-    profile: ClientProfile
-    id: str = ""
-    log_level: str | None = None
-    subscriptions: tuple[str, ...] = ()
     unable: Mapping[str, str] = {}
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "Stopped",
     "Surroundings",
     "Upstream",
+    "Visitor",
 ]
 
 
@@ -183,6 +184,15 @@ class Caller(Protocol):
     def subscriptions(self) -> Sequence[str]:
         """The URIs that its session has subscribed to."""
         ...
+
+
+class Visitor(msgspec.Struct, frozen=True):
+    """A caller of whom nothing is known beyond what it says; see `Caller`."""
+
+    profile: ClientProfile
+    id: str = ""
+    log_level: str | None = None
+    subscriptions: tuple[str, ...] = ()
 
 
 class Call(msgspec.Struct):

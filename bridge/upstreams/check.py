@@ -25,6 +25,7 @@ from bridge.upstreams.base import (
     Stopped,
     Surroundings,
     Upstream,
+    Visitor,
 )
 
 __all__ = ["check_upstream"]
@@ -37,13 +38,6 @@ _KEYS: Final[dict[Kind, str]] = {
     "resources": "uri",
     "resourceTemplates": "uriTemplate",
 }
-
-
-class _Caller(msgspec.Struct, frozen=True):
-    profile: ClientProfile
-    id: str = ""
-    log_level: str | None = None
-    subscriptions: tuple[str, ...] = ()
 
 
 class _Outlet:
@@ -64,7 +58,7 @@ class _Outlet:
 
 
 _CAPABILITIES: Final[Json] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-_CALLER: Final = _Caller(ClientProfile(MODERN, _CAPABILITIES, {"name": "check_upstream", "version": "1"}))
+_CALLER: Final = Visitor(ClientProfile(MODERN, _CAPABILITIES, {"name": "check_upstream", "version": "1"}))
 
 
 async def check_upstream(

@@ -26,6 +26,7 @@ from bridge.upstreams.base import (
     Said,
     Stopped,
     Surroundings,
+    Visitor,
 )
 from bridge.upstreams.direct import Direct
 from bridge.upstreams.elsewhere import Elsewhere
@@ -106,15 +107,6 @@ class WrapRules(msgspec.Struct, frozen=True, kw_only=True):
     links: LinkLimits = LinkLimits()
 
 
-class _Nobody(msgspec.Struct, frozen=True):
-    """Who asks when the bridge itself wants to know."""
-
-    profile: ClientProfile = ClientProfile(LATEST_LEGACY, {}, INFO)
-    id: str = "start"
-    log_level: str | None = None
-    subscriptions: tuple[str, ...] = ()
-
-
 class Wrapped:
     """An upstream that somebody else wrote.
 
@@ -169,7 +161,7 @@ class Wrapped:
             elicitation=self._elicitation,
             processes=self._processes,
         )
-        nobody = _Nobody()
+        nobody = Visitor(ClientProfile(LATEST_LEGACY, {}, INFO), "start")
         try:
             self._facts = (await self._links.get(nobody)).link.facts
             listed = await self.list("tools", nobody)
