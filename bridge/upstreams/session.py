@@ -140,6 +140,7 @@ class LegacyLink:
         )
         await self._wire.initialized(revision.name)
         await self._wire.send(notification("notifications/initialized"))
+        await self._wire.listen()
 
     async def _give_up(self) -> None:
         with anyio.CancelScope(shield=True):

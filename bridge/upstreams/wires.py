@@ -54,7 +54,16 @@ class Wire(Protocol):
         ...
 
     async def initialized(self, revision: str) -> None:
-        """The session speaks this revision from now on: headers that name it are due, a standing stream can open."""
+        """The session speaks this revision from now on: headers that name it are due."""
+        ...
+
+    async def listen(self) -> None:
+        """Open the stream of what belongs to no request, where the transport has one; the server has been told that
+        the session is initialized.
+
+        Returns once the stream stands, or the server has none, or has not said so in a bounded time. What a server
+        sends on a stream that does not stand yet is lost, and with it what a call asks that way.
+        """
         ...
 
     async def aclose(self) -> None:

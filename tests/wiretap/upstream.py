@@ -48,6 +48,9 @@ class TappedWire:
         self._revision = revision
         await self._wire.initialized(revision)
 
+    async def listen(self) -> None:
+        await self._wire.listen()
+
     async def aclose(self) -> None:
         await self._wire.aclose()
 

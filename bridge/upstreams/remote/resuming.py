@@ -7,6 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
+import anyio
+
 from bridge.errors import ProtocolError, RemoteError, UpstreamLost
 from bridge.protocol.messages import RequestId
 from bridge.upstreams.remote.backoff import Backoff
@@ -126,6 +128,8 @@ class StandingStream:
         self._gone = gone
         self._events = EventReader(MAX_MESSAGE_BYTES)
         self._was_there = False
+        self.answered = anyio.Event()
+        """Set once the server has answered the first GET, whatever it said, or turned out not to."""
 
     async def run(self) -> None:
         """Keep it open, until the server says that there is none."""
@@ -145,7 +149,10 @@ class StandingStream:
 
     async def _connect(self) -> bool:
         """Read one connection to its end; return whether another one may be tried."""
-        reply = await _get(self._client, self._session, self._events.last_id)
+        try:
+            reply = await _get(self._client, self._session, self._events.last_id)
+        finally:
+            self.answered.set()
         try:
             if reply.status == 200 and reply.is_events:
                 self._was_there = True

@@ -77,6 +77,9 @@ class SseWire:
         """See `Wire`: name the revision from now on. Its own knows no such header, a later one wants it."""
         self._headers["MCP-Protocol-Version"] = revision
 
+    async def listen(self) -> None:
+        """See `Wire`: its one stream stands since `open`."""
+
     async def aclose(self) -> None:
         """See `Wire`: end the stream, and with it the session."""
         self._why_closed = self._why_closed or "the wire was closed"

@@ -60,6 +60,9 @@ class StdioWire:
     async def initialized(self, revision: str) -> None:
         """See `Wire`: nothing changes here."""
 
+    async def listen(self) -> None:
+        """See `Wire`: everything comes the one way."""
+
     async def aclose(self) -> None:
         """See `Wire`: close its stdin, wait, TERM, wait, KILL; always the whole process group."""
         self._why_closed = self._why_closed or "the wire was closed"

@@ -23,6 +23,7 @@ from bridge.upstreams.wires import Closed, Receive
 __all__ = ["StreamableWire"]
 
 _DELETE_SECONDS: Final = 2.0
+_LISTEN_SECONDS: Final = 1.0
 _log = logging.getLogger("bridge.upstream")
 
 
@@ -71,10 +72,15 @@ class StreamableWire:
             reply.retire()
 
     async def initialized(self, revision: str) -> None:
-        """See `Wire`: name the revision from now on, and open the stream of what belongs to no request."""
+        """See `Wire`: name the revision from now on."""
         self._session["MCP-Protocol-Version"] = revision
+
+    async def listen(self) -> None:
+        """See `Wire`: wait for the answer to the GET, at most a second: some servers send its head with an event."""
         standing = StandingStream(self._client, self._session, self._take_standing, self._gone)
         self._tasks.start(standing.run(), f"stream of {self._client.name}")
+        with anyio.move_on_after(_LISTEN_SECONDS):
+            await standing.answered.wait()
 
     async def aclose(self) -> None:
         """See `Wire`: end what is under way, and the session at the server."""

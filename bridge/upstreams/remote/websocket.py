@@ -72,6 +72,9 @@ class WebSocketWire:
     async def initialized(self, revision: str) -> None:
         """See `Wire`: nothing changes here."""
 
+    async def listen(self) -> None:
+        """See `Wire`: everything comes the one way."""
+
     async def aclose(self) -> None:
         """See `Wire`: close the connection in good order, within two seconds."""
         self._why_closed = self._why_closed or "the wire was closed"

@@ -117,6 +117,9 @@ class WireV1:
     async def initialized(self, revision: str) -> None:
         """See `Wire`."""
 
+    async def listen(self) -> None:
+        """See `Wire`."""
+
     async def aclose(self) -> None:
         """See `Wire`."""
         if self._task is None or self._incoming is None:

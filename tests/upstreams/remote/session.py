@@ -53,6 +53,7 @@ class Session:
         result = await self.request("initialize", hello)
         await self.wire.initialized(result["protocolVersion"])
         await self.wire.send(notification("notifications/initialized"))
+        await self.wire.listen()
         return result
 
     async def request(self, method: str, params: Json | None = None) -> Json:

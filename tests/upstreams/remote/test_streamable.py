@@ -304,6 +304,54 @@ async def test_what_belongs_to_no_request_comes_on_a_stream_of_its_own_that_is_o
         }
 
 
+@behaviour("UPS-2")
+async def test_nothing_is_called_before_the_stream_of_what_belongs_to_no_request_stands() -> None:
+    """A server may ask on it in the middle of the first call; what it sends on no stream is lost."""
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def slow_to_stand(exchange: Exchange) -> None:
+        if exchange.method != "GET":
+            await post(exchange)
+            return
+        asked.set()
+        await may_answer.wait()
+        await exchange.stream()
+
+    initialized = asyncio.Event()
+
+    async def initialize(client: Session) -> None:
+        await client.initialize()
+        initialized.set()
+
+    async with (
+        faulty_server(slow_to_stand) as server,
+        client_of(server.url) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(initialize, client)
+        with anyio.fail_after(SECONDS):
+            await asked.wait()
+            assert server.exchanges[-2].message["method"] == "notifications/initialized"
+            assert not initialized.is_set()
+            may_answer.set()
+            await initialized.wait()
+
+
+@behaviour("UPS-2")
+async def test_a_stream_whose_head_comes_with_its_first_event_is_waited_for_in_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bridge.upstreams.remote.streamable._LISTEN_SECONDS", 0.05)
+
+    async def silent(exchange: Exchange) -> None:
+        if exchange.method != "GET":
+            await post(exchange)
+
+    async with faulty_server(silent) as server, client_of(server.url) as client:
+        await client.initialize()
+        assert len(server.asked("GET")) == 1
+
+
 async def test_closing_ends_what_is_under_way() -> None:
     reached = asyncio.Event()
 
