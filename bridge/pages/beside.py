@@ -41,3 +41,7 @@ class Beside:
     async def drain(self) -> None:
         """See `Drainable`."""
         await self._app.drain()
+
+    async def stop(self) -> None:
+        """See `Drainable`."""
+        await self._app.stop()

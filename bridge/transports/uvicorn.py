@@ -40,6 +40,10 @@ class Drainable(Protocol):
         """End streams, so that their clients go elsewhere."""
         ...
 
+    async def stop(self) -> None:
+        """End serving: what `start` began."""
+        ...
+
 
 class _WebSocketProtocol(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:

@@ -436,7 +436,7 @@ async def test_the_app_serves_the_bridge_beside_its_page_and_drains_it(tap: Tap)
         await app.drain()
         with anyio.fail_after(5):
             await stream.closed()
-        await app._app.stop()
+        await app.stop()
 
 
 # --- Prompts and resources

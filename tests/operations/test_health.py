@@ -64,7 +64,7 @@ async def test_the_help_desk_has_them() -> None:
     try:
         assert (await ask(desk, "/readyz"))[0] == 200
     finally:
-        await desk._mcp.stop()
+        await desk.stop()
 
 
 @behaviour("TRN-6")
