@@ -31,29 +31,34 @@ async def attempt(
     Returns:
         How it ended; where the server was away or cut off, with a text that says whether anything may have run.
     """
-
-    async def once() -> Finished | Failed:
-        reached = await reach()
-        reached.users += 1
+    is_second = False
+    while True:
         try:
-            return await reached.link.request(request.method, params, talk)
-        finally:
-            reached.users -= 1
-
-    try:
-        try:
-            return await once()
-        except UpstreamUnreachable:
+            reached = await reach()
+            reached.users += 1
+            try:
+                return await reached.link.request(request.method, params, talk)
+            finally:
+                reached.users -= 1
+        except UpstreamUnreachable as error:
             # Nothing of it has run: another link may do, as when the server was restarted.
-            return await once()
-    except UpstreamUnreachable as error:
-        text = f"{server} could not be reached, and nothing of {request.target} has run there: {error}"
-        return failed(request, text, "UPSTREAM_UNREACHABLE")
-    except UpstreamLost as error:
-        text = f"{server} was cut off while it ran {request.target}: {error}. It may have partly run, and it was not "
-        return failed(request, text + "run again.", "INTERRUPTED")
-    except RemoteError as error:
+            if is_second:
+                return _unreachable(request, server, error)
+            is_second = True
+        except RemoteError as error:
+            return _broken(request, server, error)
+
+
+def _unreachable(request: CallRequest, server: str, error: UpstreamUnreachable) -> Finished | Failed:
+    text = f"{server} could not be reached, and nothing of {request.target} has run there: {error}"
+    return failed(request, text, "UPSTREAM_UNREACHABLE")
+
+
+def _broken(request: CallRequest, server: str, error: RemoteError) -> Finished | Failed:
+    if not isinstance(error, UpstreamLost):
         return failed(request, f"{server} broke a rule of the protocol: {error}")
+    text = f"{server} was cut off while it ran {request.target}: {error}. It may have partly run, and it was not "
+    return failed(request, text + "run again.", "INTERRUPTED")
 
 
 def timed_out(request: CallRequest, server: str, seconds: float) -> Finished | Failed:

@@ -5,13 +5,13 @@ and with a tool in this process that is given nothing to ask with.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bridge.protocol.messages import METHOD_NOT_FOUND, Json
 from bridge.upstreams.attempts import attempt, cancelled, timed_out
 from bridge.upstreams.base import Call, Failed, Finished
-from bridge.upstreams.reach import Reached
+from bridge.upstreams.reach import Links, Reached
 
 __all__ = ["Direct"]
 
@@ -22,19 +22,17 @@ class Direct:
     Args:
         call: the call.
         server: how to call the server in a text.
-        connect: gives the way to the server.
+        links: the ways to the server.
         params: the params of the request.
         seconds: how long it may take.
     """
 
     is_waiting = False
 
-    def __init__(
-        self, call: Call, server: str, connect: Callable[[], Awaitable[Reached]], params: Json, seconds: float
-    ) -> None:
+    def __init__(self, call: Call, server: str, links: Links, params: Json, seconds: float) -> None:
         self._call = call
         self._server = server
-        self._connect = connect
+        self._links = links
         self._params = params
         self._seconds = seconds
         self._task: asyncio.Task[Any] | None = None
@@ -62,7 +60,8 @@ class Direct:
             return self._why
 
     async def _reach(self) -> Reached:
-        reached = await self._connect()
+        caller = self._call.caller
+        reached = self._links.at_hand(caller) or await self._links.get(caller)
         self.link_name = reached.name
         return reached
 

@@ -21,7 +21,7 @@ from bridge.upstreams.attempts import attempt, cancelled, timed_out
 from bridge.upstreams.base import Call, Failed, Finished, Outcome, Outlet, Stopped
 from bridge.upstreams.endings import DISABLED, failed
 from bridge.upstreams.holds import Holds
-from bridge.upstreams.reach import Reached
+from bridge.upstreams.reach import Links, Reached
 from bridge.upstreams.relaying import Relayed, relay
 
 __all__ = ["Live"]
@@ -52,7 +52,7 @@ class Live:
     Args:
         call: the call, as its first driver has it.
         server: how to call the server in a text.
-        connect: gives the way to the server; asked again where the request did not get through.
+        links: the ways to the server.
         params: the params of the request.
         holds: where it is found while it is suspended.
         hold: whether it stays suspended at a question; else it is given up there, and run again with the answer.
@@ -65,7 +65,7 @@ class Live:
         self,
         call: Call,
         server: str,
-        connect: Callable[[], Awaitable[Reached]],
+        links: Links,
         params: Json,
         holds: "Holds[Live]",
         *,
@@ -76,7 +76,7 @@ class Live:
     ) -> None:
         self._call = call
         self._server = server
-        self._connect = connect
+        self._links = links
         self._params = params
         self._holds = holds
         self._hold = hold
@@ -124,9 +124,10 @@ class Live:
                 self.on_over()
 
     async def _reach(self) -> Reached:
-        reached = await self._connect()
+        caller = self._call.caller
+        reached = self._links.at_hand(caller) or await self._links.get(caller)
         self.link_name, self._gathers = reached.name, reached.link.names_requests
-        if self.log_level is not None and not self._call.caller.id:
+        if self.log_level is not None and not caller.id:
             await reached.want_log(self.log_level)
         return reached
 

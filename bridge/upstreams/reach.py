@@ -141,12 +141,25 @@ class Links:
         self._processes = processes
         self._links: OrderedDict[Key, Reached] = OrderedDict()
 
+    def at_hand(self, caller: Caller) -> Reached | None:
+        """The way to the server for a caller, if its link is there and open."""
+        key = self._key(caller)
+        reached = self._links.get(key)
+        if reached is None or reached.made is None or not reached.made.is_open:
+            return None
+        reached.used_at = self._now()
+        self._links.move_to_end(key)
+        return reached
+
     async def get(self, caller: Caller) -> Reached:
         """The way to the server for a caller; its link is made now if need be.
 
         Raises:
             UpstreamUnreachable: it cannot be made.
         """
+        at_hand = self.at_hand(caller)
+        if at_hand is not None:
+            return at_hand
         key = self._key(caller)
         reached = self._links.get(key)
         if reached is None:
@@ -154,8 +167,7 @@ class Links:
             reached = self._links.setdefault(key, Reached(key))
         reached.used_at = self._now()
         self._links.move_to_end(key)
-        if reached.made is None or not reached.made.is_open:
-            await self._make(reached, caller)
+        await self._make(reached, caller)
         return reached
 
     async def _make(self, reached: Reached, caller: Caller) -> None:

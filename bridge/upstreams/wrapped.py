@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Final, Literal
 
 import anyio
@@ -268,15 +267,15 @@ class Wrapped:
 
     def _begin(self, call: Call) -> Live | Direct:
         request = call.request
-        params, connect = {**_params(request), **answers(call.journal)}, partial(self._links.get, call.caller)
+        params = {**_params(request), **answers(call.journal)}
         if not self._server.asks_midway(request.method, request.target):
-            return Direct(call, self._server.name, connect, params, self._rules.call_seconds)
+            return Direct(call, self._server.name, self._links, params, self._rules.call_seconds)
         rules = self._rules.tools.get(request.target)
         resume = rules.resume if rules is not None and rules.resume is not None else self._rules.resume
         live = Live(
             call,
             self._server.name,
-            connect,
+            self._links,
             params,
             self._holds,
             hold=resume == "hold",

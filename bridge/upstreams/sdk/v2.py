@@ -14,7 +14,8 @@ from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, get_tra
 from bridge.errors import UpstreamUnreachable
 from bridge.upstreams.links import Hello, News
 from bridge.upstreams.sdk.living import Living
-from bridge.upstreams.sdk.v2_calls import CALL, may_ask
+from bridge.upstreams.sdk.v2_blind import BlindCalls
+from bridge.upstreams.sdk.v2_calls import CALL
 from bridge.upstreams.sdk.v2_drives import Drive, LegacyDrive, ModernDrive, Running
 from bridge.upstreams.sdk.v2_exchange import Exchange
 from bridge.upstreams.sdk.v2_link import LinkV2
@@ -42,15 +43,19 @@ class InProcessV2:
         self._outer = outer
         self._living: Living[Any] | None = None
         self._running: Running | None = None
+        self._blind: BlindCalls | None = None
         self._listening: Listening | None = None
 
     async def start(self) -> None:
         """See `Server`."""
         self._living = Living(lambda: self._low.lifespan(self._low), f"lifespan of {self.name}")
         try:
-            self._running = Running(_without_idle_spans(self._low), await self._living.start())
+            low = _without_idle_spans(self._low)
+            self._running = Running(low, await self._living.start())
         except Exception as error:
             raise UpstreamUnreachable(f"the lifespan of {self.name} failed: {error!r}") from error
+        if self.protocol == "modern":
+            self._blind = BlindCalls(low, self._outer)
         if self._listens():
             self._listening = Listening(self._running)
             await self._listening.start()
@@ -68,15 +73,15 @@ class InProcessV2:
             raise UpstreamUnreachable(f"{self.name} refuses a client: {error!r}") from error
         finally:
             exchange.end()
-        return LinkV2(self._running, drive, facts, news, self._listening)
+        return LinkV2(self._running, drive, facts, news, blind=self._blind, listening=self._listening)
 
     def asks_midway(self, method: str, target: str) -> bool:
         """See `Server`: a tool to which its server gives no context has nothing to ask with."""
-        return self._running is None or method != CALL or may_ask(self._running.low, self._outer, target)
+        return self._blind is None or method != CALL or not self._blind.has(target)
 
     async def aclose(self) -> None:
         """See `Server`."""
-        self._running = None
+        self._running = self._blind = None
         if self._listening is not None:
             await self._listening.aclose()
             self._listening = None

@@ -5,18 +5,17 @@ this bridge wrote needs one reading; a result that is nothing but text and struc
 so checked it, one writing. Everything else goes the runner's way, and so does all where the SDK is not as known here.
 """
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server as LowLevelServer
-from mcp.server.mcpserver.tools import ToolManager
 from mcp.server.request_state import RequestStateBoundary
 from mcp.server.runner import ServerRunner
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
@@ -33,7 +32,9 @@ from bridge.protocol.messages import Json
 from bridge.protocol.revisions import MODERN
 from bridge.upstreams.sdk.v2_exchange import Exchange
 
-__all__ = ["CALL", "ToolCalls", "may_ask"]
+__all__ = ["CALL", "IS_KNOWN", "Handler", "ToolCalls", "is_unwatched", "plain_result"]
+
+Handler: TypeAlias = Callable[["ServerRequestContext[Any, Any]", Any], Awaitable[Any]]
 
 CALL: Final = "tools/call"
 _PARAMS: Final = frozenset({"name", "arguments", "_meta"})
@@ -50,7 +51,7 @@ _META: Final = frozenset(
 
 _RESULT_FIELDS: Final = {"meta", "content", "structured_content", "is_error", "result_type"}
 _TEXT_FIELDS: Final = {"type", "text", "annotations", "meta"}
-_IS_KNOWN: Final = (
+IS_KNOWN: Final = (
     hasattr(ServerRunner, "_serialize")
     and set(CallToolResult.model_fields) == _RESULT_FIELDS
     and set(TextContent.model_fields) == _TEXT_FIELDS
@@ -70,56 +71,65 @@ class ToolCalls:
         self._low = low
         self._state = state
 
-    def takes(self, connection: Connection, params: Json) -> bool:
-        """Whether a call can be made here: nothing of it is anybody's but the bridge's, and no code looks on.
+    def handler(self, connection: Connection, params: Json) -> Handler | None:
+        """What a call can be made with here: nothing of it is anybody's but the bridge's, and no code looks on.
 
         Args:
             connection: the connection of the call.
             params: its params, with the `_meta` of the drive.
+
+        Returns:
+            The server's handler, or None where the call has to go the runner's way.
         """
         low = self._low
         entry = low.get_request_handler(CALL)
-        return (
-            _IS_KNOWN
-            and connection.protocol_version == MODERN.name
-            and connection.initialize_accepted
-            and _PARAMS.issuperset(params)
-            and _META.issuperset(params["_meta"])
-            and entry is not None
-            and entry.params_type is CallToolRequestParams
-            and CALL not in low.cache_hints
-            and _is_unwatched(low)
-        )
+        if (
+            entry is None
+            or not IS_KNOWN
+            or entry.params_type is not CallToolRequestParams
+            or connection.protocol_version != MODERN.name
+            or not connection.initialize_accepted
+            or not _PARAMS.issuperset(params)
+            or not _META.issuperset(params["_meta"])
+            or CALL in low.cache_hints
+            or not is_unwatched(low)
+        ):
+            return None
+        return entry.handler
 
-    async def make(self, connection: Connection, exchange: Exchange, params: Json) -> Json:
+    async def make(self, handler: Handler, connection: Connection, exchange: Exchange, params: Json) -> Json:
         """Call the handler; what that raises is raised.
 
         Returns:
             The result, perhaps without what the bridge does not hand on: its type, and who made it.
         """
-        entry = self._low.get_request_handler(CALL)
-        assert entry is not None
         read = CallToolRequestParams.model_validate(params, by_name=False)
-        seen = exchange.message_metadata
+        meta, version = read.meta, connection.protocol_version
         context: ServerRequestContext[Any, Any] = ServerRequestContext(
-            session=ServerSession(exchange, connection, request_meta=read.meta),
+            session=ServerSession(exchange, connection, request_meta=meta),
             lifespan_context=self._state,
-            protocol_version=connection.protocol_version,
+            protocol_version=version,
             method=CALL,
             params=params,
             request_id=exchange.request_id,
-            meta=read.meta,
-            request=seen.request_context if isinstance(seen, ServerMessageMetadata) else None,
+            meta=meta,
+            request=exchange.request,
+        )
+        result = await handler(context, read)
+        plain = plain_result(result)
+        if plain is not None:
+            return plain
+        if isinstance(result, ErrorData):
+            raise MCPError.from_error_data(result)
+        return await self._sealed(
+            context, ServerRunner(self._low, connection, self._state)._serialize(CALL, version, result)
         )
 
+    async def _sealed(self, context: "ServerRequestContext[Any, Any]", written: HandlerResult) -> Json:
+        """A result as the boundary of states lets it out; no state came in, which it would have opened first."""
+
         async def handled(context: ServerRequestContext[Any, Any]) -> HandlerResult:
-            result = await entry.handler(context, read)
-            if isinstance(result, ErrorData):
-                raise MCPError.from_error_data(result)
-            plain = _plain(result)
-            if plain is not None:
-                return plain
-            return ServerRunner(self._low, connection, self._state)._serialize(CALL, MODERN.name, result)
+            return written
 
         call: CallNext = handled
         for boundary in self._low.middleware:
@@ -129,30 +139,15 @@ class ToolCalls:
         return result
 
 
-def _is_unwatched(low: "LowLevelServer[Any]") -> bool:
+def is_unwatched(low: "LowLevelServer[Any]") -> bool:
     """Whether no middleware of anybody's sees the calls: that of the state of rounds asks and tells nothing."""
-    return all(type(each) is RequestStateBoundary for each in low.middleware)
+    for each in low.middleware:  # noqa: SIM110 - a generator for `all` takes as long as the rest of the look
+        if type(each) is not RequestStateBoundary:
+            return False
+    return True
 
 
-def may_ask(low: "LowLevelServer[Any]", outer: object, tool: str) -> bool:
-    """Whether a tool might ask in the middle of a call. One that is given no context cannot.
-
-    Args:
-        low: the low-level server.
-        outer: the `MCPServer` around it, if any.
-        tool: its name.
-    """
-    entry, manager = low.get_request_handler(CALL), getattr(outer, "_tool_manager", None)
-    if entry is None or not isinstance(manager, ToolManager) or not _is_unwatched(low):
-        return True
-    # An extension that intercepts calls puts itself in its place.
-    if entry.handler != getattr(outer, "_handle_call_tool", None):
-        return True
-    found = manager.get_tool(tool)
-    return found is None or found.context_kwarg is not None or bool(found.resolved_params)
-
-
-def _plain(result: Any) -> Json | None:
+def plain_result(result: Any) -> Json | None:
     """A result of nothing but text and structured content, as it goes out; None for any other."""
     if (
         type(result) is not CallToolResult

@@ -23,7 +23,7 @@ from mcp_types.methods import CLIENT_NOTIFICATIONS, CLIENT_REQUESTS
 from bridge.protocol.messages import Json
 from bridge.protocol.revisions import LATEST_LEGACY, MODERN, REVISIONS
 from bridge.upstreams.links import Facts, Hello, Talk
-from bridge.upstreams.sdk.v2_calls import CALL, ToolCalls
+from bridge.upstreams.sdk.v2_calls import CALL, Handler, ToolCalls
 from bridge.upstreams.sdk.v2_exchange import Exchange
 
 __all__ = ["Drive", "LegacyDrive", "ModernDrive", "Running"]
@@ -48,10 +48,20 @@ class Running:
         self.state = state
         self._calls = ToolCalls(low, state)
 
-    async def request(self, connection: Connection, exchange: Exchange, method: str, params: Json) -> Json:
-        """Call the handler of a request; what that raises is raised."""
-        if method == CALL and self._calls.takes(connection, params):
-            return await self._calls.make(connection, exchange, params)
+    async def request(
+        self, connection: Connection, exchange: Exchange, method: str, params: Json, handler: Handler | None = None
+    ) -> Json:
+        """Call the handler of a request; what that raises is raised.
+
+        Args:
+            connection: the connection of the request.
+            exchange: the request.
+            method: its method.
+            params: its params, with what the drive wants in `_meta`.
+            handler: called in place of the server's, for a call of a tool.
+        """
+        if method == CALL and (handler := handler or self._calls.handler(connection, params)) is not None:
+            return await self._calls.make(handler, connection, exchange, params)
         runner = ServerRunner(self.low, connection, self.state)
         try:
             return await runner.on_request(exchange, method, params)

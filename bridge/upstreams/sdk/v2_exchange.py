@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import anyio
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.message import MessageMetadata, ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
+from starlette.requests import HTTPConnection
 
 from bridge.protocol.messages import METHOD_NOT_FOUND
 from bridge.upstreams.base import Failed
@@ -38,7 +38,7 @@ class Exchange:
         news: takes what belongs to no request.
     """
 
-    __slots__ = ("_cancelled", "_is_over", "_news", "_request", "_talk", "request_id")
+    __slots__ = ("_cancelled", "_is_over", "_news", "_talk", "request_id")
 
     def __init__(self, identity: int | None, talk: Talk | None, news: News) -> None:
         self.request_id = identity
@@ -46,15 +46,18 @@ class Exchange:
         self._news = news
         self._cancelled: anyio.Event | None = None
         self._is_over = False
-        self._request = None if talk is None else connection_of(talk.http)
+
+    @property
+    def request(self) -> HTTPConnection | None:
+        """The client's HTTP request, for tools that look at it."""
+        return None if self._talk is None else connection_of(self._talk.http)
 
     @property
     def transport(self) -> TransportContext:
         """What the server may know of how the message came."""
-        if self._request is not None:
-            return TransportContext(
-                kind=_KIND, can_send_request=self.can_send_request, headers=dict(self._request.headers)
-            )
+        request = self.request
+        if request is not None:
+            return TransportContext(kind=_KIND, can_send_request=self.can_send_request, headers=dict(request.headers))
         return _ASKABLE if self.can_send_request else _DEAF
 
     @property
@@ -64,8 +67,9 @@ class Exchange:
 
     @property
     def message_metadata(self) -> MessageMetadata:
-        """The client's HTTP request, for tools that look at it."""
-        return None if self._request is None else ServerMessageMetadata(request_context=self._request)
+        """The client's HTTP request, as the SDK's runner is given it."""
+        request = self.request
+        return None if request is None else ServerMessageMetadata(request_context=request)
 
     @property
     def cancel_requested(self) -> anyio.Event:
@@ -125,9 +129,3 @@ class Exchange:
         """Take a report of progress, if anybody wants it."""
         if self._talk is not None and not self._is_over and self._talk.wants_progress:
             await self._talk.progress(progress, total, message)
-
-    @property
-    def user(self) -> AuthenticatedUser | None:
-        """The user that the SDK's own middleware put into the scope, for `get_access_token()`."""
-        user = None if self._request is None else self._request.scope.get("user")
-        return user if isinstance(user, AuthenticatedUser) else None

@@ -279,3 +279,104 @@ async def test_a_tool_may_ask_unless_its_server_gives_it_nothing_to_ask_with() -
     assert await may(desk(), "add", "prompts/get")
     assert await may(watched, "add")
     assert await may(low_level(handler), "add")
+
+
+# --- Tools that are given no context
+
+
+class Runs:
+    """A desk whose tools are given no context, and how often they ran."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.server = server = MCPServer("blind")
+
+        @server.tool()
+        async def image() -> types.ImageContent:
+            self.count += 1
+            return types.ImageContent(type="image", data="aGk=", mime_type="image/png")
+
+        @server.tool()
+        async def told() -> types.CallToolResult:
+            self.count += 1
+            return text("a", _meta={"x": {"y": None}})
+
+        @server.tool()
+        async def asks() -> types.InputRequiredResult:
+            self.count += 1
+            return LONG["questions"]  # type: ignore[return-value]
+
+        @server.tool()
+        def pages() -> str:
+            self.count += 1
+            raise MCPError(-32042, "m", {"elicitations": []})
+
+        @server.tool()
+        def sync() -> list[int]:
+            self.count += 1
+            return [1, 2]
+
+        @server.tool()
+        async def wrong() -> int:
+            self.count += 1
+            return "no number"  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("tool", ["image", "told", "asks", "pages", "sync", "wrong"])
+async def test_a_tool_without_a_context_runs_once_and_ends_the_same_either_way(tool: str) -> None:
+    params = {"name": tool, "arguments": {}}
+    blind, watched = Runs(), Runs()
+    watched.server.middleware.append(looks_on)
+    short, long = await called(blind.server, params), await called(watched.server, params)
+    assert (blind.count, watched.count) == (1, 1)
+    if tool == "asks":
+        assert [question.key for question in short.questions] == ["k"]  # type: ignore[union-attr]
+        assert [question.key for question in long.questions] == ["k"]  # type: ignore[union-attr]
+    else:
+        assert short == long
+
+
+async def test_a_failure_of_a_tool_without_a_context_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "bridge.upstream")
+    await called(desk(), {"name": "refuse", "arguments": {}})
+    await called(desk(), {"name": "fail", "arguments": {}})
+    found = [(record.levelname, record.message) for record in caplog.records if record.name == "bridge.upstream"]
+    assert found == [
+        ("INFO", "the tool 'refuse' failed: 'Error executing tool refuse: told'"),
+        ("ERROR", "the tool 'fail' failed unexpectedly"),
+    ]
+    assert "secret" in caplog.text
+
+
+async def test_what_stands_between_a_server_and_its_tools_sees_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Own(MCPServer):
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+            seen.append(context.request_id)
+            return await super().call_tool(name, arguments, context)
+
+    own = Own("own")
+
+    @own.tool()
+    async def add(a: int) -> int:
+        return a
+
+    async def instrumented(self: MCPServer, ctx: Any, params: Any) -> Any:
+        seen.append(params.name)
+        return await handle(self, ctx, params)
+
+    async def intercepts(ctx: Any, params: Any) -> Any:
+        seen.append("intercepted")
+        return await intercepted._handle_call_tool(ctx, params)
+
+    add_one = {"name": "add", "arguments": {"a": 1}}
+    assert (await called(own, add_one)).result["structuredContent"] == {"result": 1}  # type: ignore[union-attr]
+    intercepted = desk()
+    intercepted._lowlevel_server.add_request_handler("tools/call", Params, intercepts)
+    await called(intercepted, add_one)
+    handle = MCPServer._handle_call_tool
+    monkeypatch.setattr(MCPServer, "_handle_call_tool", instrumented)
+    await called(desk(), add_one)
+    assert len(seen) == 3
+    assert seen[1:] == ["intercepted", "add"]
