@@ -9,26 +9,14 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 import anyio
-from pydantic import (
-    ConfigDict,
-    NonNegativeFloat,
-    PositiveFloat,
-    PositiveInt,
-    TypeAdapter,
-    ValidationError,
-    with_config,
-)
-from typing_extensions import TypedDict
 
 from bridge.application import Application, Serves
-from bridge.asking.routes import ClientRule
 from bridge.asking.seal import KeyRing
 from bridge.errors import ConfigurationError, MissingExtraError
+from bridge.given import OptionFields, PromptFields, ResourceFields, ToolFields, check_options
 from bridge.keys import keys_beside, random_keys
 from bridge.publishing import Change
-from bridge.routes.push import PushLimits
-from bridge.server import Authenticate, Options, ServerInfo, Transport
-from bridge.session import SessionLimits
+from bridge.server import Options, ServerInfo
 from bridge.sessions import complete_page
 from bridge.stores import MemoryStore, SealedStore, Store, open_store
 from bridge.stores.sqlite import SqliteStore
@@ -36,7 +24,7 @@ from bridge.transports.pipes import take_streams
 from bridge.transports.stdio import StdioTransport
 from bridge.transports.websocket_server import WebSocketServer
 from bridge.upstreams.base import AskingRules, Policy, Upstream
-from bridge.upstreams.functions import Functions, ToolAnnotations
+from bridge.upstreams.functions import Functions
 from bridge.upstreams.targets import ServerOptions, server_maker
 from bridge.upstreams.wrapped import Wrapped, WrapRules
 
@@ -44,70 +32,6 @@ __all__ = ["Application", "Bridge", "check_exposure"]
 
 _log = logging.getLogger("bridge")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-class _OptionFields(TypedDict, total=False):
-    """The fields of `Options`, as arguments of `Bridge`."""
-
-    elicitation: bool
-    fallback: Literal["result", "wait", "off"]
-    wait_seconds: PositiveFloat
-    chat_consent: Literal["allow", "deny"]
-    on_invalid: Literal["error", "reask"]
-    not_secret: tuple[str, ...]
-    client_rules: tuple[ClientRule, ...]
-    page_size: PositiveInt
-    sessions: SessionLimits
-    push: PushLimits
-    round_seconds: NonNegativeFloat
-    pending_seconds: NonNegativeFloat | None
-    grace_seconds: NonNegativeFloat
-    shutdown_seconds: NonNegativeFloat
-    allowed_hosts: tuple[str, ...]
-    allowed_origins: tuple[str, ...]
-    list_ttl_seconds: NonNegativeFloat
-    read_ttl_seconds: NonNegativeFloat
-    authenticate: Authenticate | None
-    threads: PositiveInt
-    transports: tuple[Transport, ...]
-    health: bool
-    metrics: bool
-
-
-_option_checker: TypeAdapter[Any] = TypeAdapter(
-    with_config(ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True))(_OptionFields)
-)
-
-
-class ToolFields(TypedDict, total=False):
-    """What an author may say of a tool; see `Bridge.tool`."""
-
-    name: str
-    title: str
-    description: str
-    annotations: ToolAnnotations
-    icons: list[dict[str, Any]]
-    meta: dict[str, Any]
-    input_schema: dict[str, Any]
-    on_invalid: Literal["error", "reask"]
-    not_secret: tuple[str, ...]
-    duplicates: Literal["same", "separate"]
-
-
-class PromptFields(TypedDict, total=False):
-    """What an author may say of a prompt; see `Bridge.prompt`."""
-
-    name: str
-    title: str
-    description: str
-    icons: list[dict[str, Any]]
-    meta: dict[str, Any]
-
-
-class ResourceFields(PromptFields, total=False):
-    """What an author may say of a resource; see `Bridge.resource`."""
-
-    mime_type: str
 
 
 class Bridge:
@@ -141,13 +65,9 @@ class Bridge:
         store: Store | str | None = None,
         keys: KeyRing | None = None,
         upstream: Callable[[], Upstream] | None = None,
-        **options: Unpack[_OptionFields],
+        **options: Unpack[OptionFields],
     ) -> None:
-        try:
-            _option_checker.validate_python(options)
-        except ValidationError as error:
-            lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
-            raise ConfigurationError(f"Bridge was given options that cannot work: {lines}") from None
+        check_options(options)
         info = {"name": name, "version": version}
         if title is not None:
             info["title"] = title
@@ -172,7 +92,7 @@ class Bridge:
         keys: KeyRing | None = None,
         server: ServerOptions | None = None,
         rules: WrapRules | None = None,
-        **options: Unpack[_OptionFields],
+        **options: Unpack[OptionFields],
     ) -> "Bridge":
         """Make a bridge that serves a server which exists, unchanged.
 

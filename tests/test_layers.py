@@ -35,6 +35,7 @@ LAYERS = (
     "transports",
     "application",
     "pages",
+    "given",
     "app",
     "testing",
     "demo",
