@@ -123,6 +123,8 @@ class HttpClient:
         self._places: dict[str, Place] = {}
         """By the URL that was asked for, where it is now."""
         self._connector = aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS)
+        self.keeps_heads_back = False
+        """Whether the server was seen to send the head of a stream no sooner than its first event: no use to wait."""
 
     async def request(
         self, method: str, headers: Mapping[str, str], body: bytes | None = None, url: str | None = None

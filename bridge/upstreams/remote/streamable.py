@@ -79,8 +79,10 @@ class StreamableWire:
         """See `Wire`: wait for the answer to the GET, at most a second: some servers send its head with an event."""
         standing = StandingStream(self._client, self._session, self._take_standing, self._gone)
         self._tasks.start(standing.run(), f"stream of {self._client.name}")
-        with anyio.move_on_after(_LISTEN_SECONDS):
-            await standing.answered.wait()
+        if not self._client.keeps_heads_back:
+            with anyio.move_on_after(_LISTEN_SECONDS) as waited:
+                await standing.answered.wait()
+            self._client.keeps_heads_back = waited.cancelled_caught
 
     async def aclose(self) -> None:
         """See `Wire`: end what is under way, and the session at the server."""

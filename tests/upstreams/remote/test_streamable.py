@@ -350,6 +350,11 @@ async def test_a_stream_whose_head_comes_with_its_first_event_is_waited_for_in_b
     async with faulty_server(silent) as server, client_of(server.url) as client:
         await client.initialize()
         assert len(server.asked("GET")) == 1
+        # The next session of the same server does not wait in vain again.
+        monkeypatch.setattr("bridge.upstreams.remote.streamable._LISTEN_SECONDS", 1000.0)
+        async with session(StreamableWire(client.wire._client)) as second:  # type: ignore[attr-defined]
+            with anyio.fail_after(SECONDS):
+                await second.initialize()
 
 
 async def test_closing_ends_what_is_under_way() -> None:
