@@ -13,6 +13,7 @@ from bridge.pages.answering import HEADERS, html, json, turned_away, wants_html
 from bridge.pages.beside import Beside
 from bridge.pages.door import Door
 from bridge.pages.markup import Markup, badge, document, duration, mark, table
+from bridge.pages.palette import with_palette
 from bridge.server import Options
 from bridge.stores.base import Store
 from bridge.transports.gate import Gate
@@ -51,7 +52,7 @@ class Explain(Beside):
         )
         super().__init__(app, pages, {EXPLAIN_PATH, _STYLE_PATH, _ICON_PATH}.__contains__)
         static = files("bridge.pages.console") / "static"
-        self._css = (static / "console.css").read_bytes()
+        self._css = with_palette((static / "console.css").read_bytes())
         self._icon = (static / "icon.svg").read_bytes()
 
     async def _styles(self, request: Request) -> Response:

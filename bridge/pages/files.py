@@ -10,6 +10,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bridge.pages.palette import with_palette
+
 __all__ = ["HEADERS", "Files"]
 
 _TYPES: Final = {
@@ -67,5 +69,7 @@ class Files:
 
 
 def _file(name: str, body: bytes) -> _File:
+    if name.endswith(".css"):
+        body = with_palette(body)
     digest = b64encode(sha256(body).digest()[:12]).decode()
     return _File(body, gzip.compress(body, mtime=0), _TYPES["." + name.rpartition(".")[2]], f'W/"{digest}"')

@@ -22,7 +22,7 @@ from bridge.protocol.revisions import REVISIONS
 from bridge.testing.answers import CallResult
 from bridge.testing.serving import bridge_of, serving
 from bridge.testing.watching import WatchedCall
-from bridge.upstreams.base import Call, CallRequest, Failed, Finished, Outcome, Stopped, Upstream, Visitor
+from bridge.upstreams.base import Call, CallRequest, Deaf, Failed, Finished, Outcome, Stopped, Upstream, Visitor
 
 __all__ = ["History", "HistoryChanged", "Recorded", "Step", "again", "history_of", "read_history", "replay"]
 
@@ -251,7 +251,7 @@ def _journal(history: History) -> Journal:
 
 def _call(history: History, journal: Journal) -> Call:
     profile = history.profile
-    return Call("", history.request, Visitor(profile), journal, _Outlet(), lambda: _route(profile))
+    return Call("", history.request, Visitor(profile), journal, Deaf(), lambda: _route(profile))
 
 
 def _route(profile: ClientProfile) -> RouteName:
@@ -285,22 +285,3 @@ class _Taken(dict[str, Any]):
             return True
         self.new.append(str(name))
         raise Suspended(f"the step {name!r} is not recorded")
-
-
-class _Outlet:
-    """Nobody listens to a replay."""
-
-    wants_progress = False
-    log_level = None
-
-    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        pass
-
-    async def waiting(self) -> None:
-        pass
-
-    async def log(self, level: str, data: Any, logger: str | None) -> None:
-        pass
-
-    async def leave(self) -> None:
-        pass

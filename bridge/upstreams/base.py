@@ -26,6 +26,7 @@ __all__ = [
     "Call",
     "CallRequest",
     "Caller",
+    "Deaf",
     "Failed",
     "Finished",
     "Hold",
@@ -134,6 +135,31 @@ class Outlet(Protocol):
     async def leave(self) -> None:
         """End the stream of the call, if its client comes back for the rest."""
         ...
+
+
+class Deaf:
+    """An outlet to nobody.
+
+    Args:
+        wants_progress: whether progress is reported to it all the same.
+        log_level: the lowest level of log messages that it is sent, or None for none.
+    """
+
+    def __init__(self, *, wants_progress: bool = False, log_level: str | None = None) -> None:
+        self.wants_progress = wants_progress
+        self.log_level = log_level
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """See `Outlet`."""
+
+    async def waiting(self) -> None:
+        """See `Outlet`."""
+
+    async def log(self, level: str, data: Any, logger: str | None) -> None:
+        """See `Outlet`."""
+
+    async def leave(self) -> None:
+        """See `Outlet`."""
 
 
 class AskingRules(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from bridge.stores.memory import MemoryStore
 from bridge.upstreams.base import (
     Call,
     CallRequest,
+    Deaf,
     Failed,
     Finished,
     Kind,
@@ -38,23 +39,6 @@ _KEYS: Final[dict[Kind, str]] = {
     "resources": "uri",
     "resourceTemplates": "uriTemplate",
 }
-
-
-class _Outlet:
-    wants_progress = True
-    log_level = "debug"
-
-    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        pass
-
-    async def waiting(self) -> None:
-        pass
-
-    async def log(self, level: str, data: Any, logger: str | None) -> None:
-        pass
-
-    async def leave(self) -> None:
-        pass
 
 
 _CAPABILITIES: Final[Json] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
@@ -131,7 +115,9 @@ async def _started(make: Callable[[], Upstream | Awaitable[Upstream]]) -> AsyncI
 def _call(name: str, arguments: Mapping[str, Any], journal: Journal | None = None, call_id: str = "") -> Call:
     request = CallRequest("tools/call", name, dict(arguments))
     known = Journal() if journal is None else journal
-    return Call(call_id, request, _CALLER, known, _Outlet(), lambda: RouteName.ROUNDS)
+    return Call(
+        call_id, request, _CALLER, known, Deaf(wants_progress=True, log_level="debug"), lambda: RouteName.ROUNDS
+    )
 
 
 async def _check_lists(make: Callable[[], Any], tool: str) -> None:

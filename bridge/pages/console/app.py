@@ -23,6 +23,7 @@ from bridge.pages.answering import HEADERS, html, is_from_its_own_page, json, tu
 from bridge.pages.beside import Beside
 from bridge.pages.console.view import Filter, Overview, live, login_page, page
 from bridge.pages.door import Door
+from bridge.pages.palette import with_palette
 from bridge.transports.gate import Gate
 from bridge.transports.uvicorn import Drainable
 
@@ -63,6 +64,7 @@ class Console(Beside):
         self._gate = Gate(core.options.allowed_hosts, core.options.allowed_origins)
         self._explainer = Explainer(core.store, core.options)
         self._files = {name: (files("bridge.pages.console") / "static" / name).read_bytes() for name in _FILES}
+        self._files["console.css"] = with_palette(self._files["console.css"])
         pages = Starlette(
             routes=[
                 Route(CONSOLE_PATH, self._show, methods=["GET"]),
