@@ -192,7 +192,7 @@ class RedisStore:
         gives_up_at = time.monotonic() + self._wait_seconds
         await self._turn()
         try:
-            return await send()
+            return await _sent(send)
         except FAILS as error:
             if not _may_pass(error):
                 raise _translated(error) from error
@@ -220,7 +220,7 @@ class RedisStore:
                 pause = min(2 * pause, LAST_RETRY_SECONDS)
                 self._check_open()
                 try:
-                    return await send()
+                    return await _sent(send)
                 except FAILS as again:
                     if not _may_pass(again):
                         raise _translated(again) from again
@@ -254,6 +254,18 @@ async def _for_each(tags: Sequence[str], run: Callable[[str], Awaitable[Any]]) -
         if isinstance(result, BaseException):
             raise result
     return results
+
+
+async def _sent(send: Callable[[], Awaitable[Any]]) -> Any:
+    """What `send` gives. A client of a cluster closes every connection when it meets a lost one, also those that are
+    still being made, and who made them finds None in place of a stream: that is a lost connection like any other.
+    """
+    try:
+        return await send()
+    except AttributeError as error:
+        if error.obj is not None:
+            raise
+        raise fails.ConnectionError("the connection was closed while it was made") from error
 
 
 def _may_pass(error: Exception) -> bool:

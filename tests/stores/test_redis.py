@@ -60,6 +60,32 @@ async def test_an_append_that_is_sent_twice_happens_once(store: RedisStore, monk
     assert (await store.read("log")).entries == [(number, b"1")]
 
 
+async def test_a_connection_that_is_closed_while_it_is_made_is_a_lost_one(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the client of a cluster does to a command beside one that meets a lost connection."""
+    put, closed = store._put, [None, None]
+
+    async def run(*args: Any) -> Any:
+        if closed:
+            closed.pop().writelines(b"")  # type: ignore[attr-defined]
+        return await put(*args)
+
+    monkeypatch.setattr(store, "_put", run)
+    version = await store.put("a", b"1", ttl_seconds=60, if_version=0)
+    assert await store.get("a") == (b"1", version)
+    assert not closed
+
+
+async def test_a_mistake_in_the_code_is_no_lost_connection(store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run(*args: Any) -> Any:
+        return object().missing  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(store, "_put", run)
+    with pytest.raises(AttributeError, match="missing"):
+        await store.put("a", b"1", ttl_seconds=60)
+
+
 async def test_a_take_that_is_sent_twice_keeps_what_it_took(store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.put("a/b", b"1", ttl_seconds=60)
     monkeypatch.setattr(store, "_take", losing_its_answer(store._take))
